@@ -40,3 +40,22 @@ def test_a_copy_leaves_the_folder_where_it_is(tmp_path: Path) -> None:
     quarantine.copy(tmp_path / "a" / "log")
     assert (quarantine.folder / "a" / "log" / "file").read_bytes() == b"1"
     assert (tmp_path / "a" / "log" / "file").read_bytes() == b"1"
+
+
+def test_a_copied_folder_is_durable_before_the_original_may_go(tmp_path: Path) -> None:
+    synced: set[Path] = set()
+
+    class Noting(RealDisk):
+        def sync_file(self, path: Path) -> None:
+            synced.add(path)
+
+        def sync_dir(self, path: Path) -> None:
+            synced.add(path)
+
+    (tmp_path / "a" / "log" / "older").mkdir(parents=True)
+    for name in ("one", "older/two"):
+        (tmp_path / "a" / "log" / name).write_bytes(b"x")
+    quarantine = Quarantine(tmp_path, Noting())
+    quarantine.copy(tmp_path / "a" / "log")
+    kept = quarantine.folder / "a"
+    assert synced >= {kept, kept / "log", kept / "log/one", kept / "log/older", kept / "log/older/two"}

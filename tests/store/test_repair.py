@@ -323,3 +323,89 @@ def test_checkpoints_of_streams_with_tables_in_a_bucket_are_repaired_and_tables_
     assert stores.repaired(tmp_path / "local").left == []
     found = content(tmp_path / "local")["ORDERS"]
     assert {seq: message for seq, message in found.items() if seq in held["ORDERS"]} == held["ORDERS"]
+
+
+def republished(store: Path, held: stores.Held) -> None:
+    """Publish more than any copy of the stream has."""
+
+    async def more(domain: Domain) -> None:
+        await stores.publish(domain.stream("ORDERS"), 2)
+        held["ORDERS"] = await stores.everything(domain.stream("ORDERS"))
+
+    asyncio.run(stores.on(store, more))
+
+
+def test_a_copy_does_not_take_the_place_of_a_stream_that_lost_its_identity(
+    tmp_path: Path, held: stores.Held
+) -> None:
+    shutil.copytree(tmp_path / "$G" / "ORDERS", tmp_path / "$G" / "AAA")
+    republished(tmp_path, held)
+    for name in ("identity.json", "declared.json"):
+        stores.flip(tmp_path / "$G" / "ORDERS" / name)
+    assert stores.repaired(tmp_path).left == []
+    assert content(tmp_path) == held
+
+
+def test_neither_is_attached_if_a_copy_is_all_that_names_a_stream(tmp_path: Path, held: stores.Held) -> None:
+    shutil.copytree(tmp_path / "$G" / "ORDERS", tmp_path / "$G" / "AAA")
+    republished(tmp_path, held)
+    (tmp_path / "catalog.db").unlink()
+    for name in ("identity.json", "declared.json"):
+        stores.flip(tmp_path / "$G" / "ORDERS" / name)
+    done = stores.repaired(tmp_path)
+    assert {found.kind for found in done.left} == {
+        Kind.IDENTITY,
+        Kind.DECLARATION,
+        Kind.ORPHAN,
+        Kind.UNREADABLE,
+    }
+    assert any("may be a copy of" in line for line in done.done)
+    shutil.copyfile(tmp_path / "$G" / "AAA" / "identity.json", tmp_path / "$G" / "ORDERS" / "identity.json")
+    shutil.copyfile(tmp_path / "$G" / "AAA" / "declared.json", tmp_path / "$G" / "ORDERS" / "declared.json")
+    assert stores.repaired(tmp_path).left == []
+    assert content(tmp_path) == held
+
+
+def test_the_stream_is_repaired_and_not_the_copy_next_to_it(tmp_path: Path, held: stores.Held) -> None:
+    for name in ("AAA", "ZZZ"):
+        shutil.copytree(tmp_path / "$G" / "ORDERS", tmp_path / "$G" / name)
+    for path in checkpoints(tmp_path, "AAA"):
+        stores.flip(path)
+    stores.flip(checkpoints(tmp_path)[0])
+    before = {path: path.read_bytes() for path in (tmp_path / "$G").glob("[AZ]*/**/*") if path.is_file()}
+    done = stores.repaired(tmp_path)
+    assert done.done == ["$G/ORDERS: its checkpoint was damaged; its copy is used, and nothing is lost"]
+    assert done.left == []
+    assert content(tmp_path) == held
+    assert all(path.read_bytes() == data for path, data in before.items())
+
+
+def test_an_interrupted_rebuild_of_the_catalog_keeps_the_id_of_the_store(
+    tmp_path: Path, held: stores.Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        """The repair ended here."""
+
+    def killed(*args: object) -> None:
+        raise Killed
+
+    expected = stores.store_id(tmp_path)
+    (tmp_path / "catalog.db").unlink()
+    for name in ("adopt_id", "create", "close"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Catalog, name, killed)
+            with pytest.raises(Killed):
+                stores.repaired(tmp_path)
+    assert stores.repaired(tmp_path).left == []
+    assert stores.store_id(tmp_path) == expected
+    assert content(tmp_path) == held
+    assert not list(tmp_path.glob("*rebuilt*"))
+
+
+def test_a_repair_of_one_stream_forgets_no_other(tmp_path: Path, held: stores.Held) -> None:
+    stores.forget(tmp_path, "ORDERS")
+    away = tmp_path / ".away"
+    (tmp_path / "$G" / "EVENTS").rename(away)
+    stores.repaired(tmp_path, only="$G/ORDERS", forget_missing=True)
+    away.rename(tmp_path / "$G" / "EVENTS")
+    assert content(tmp_path) == held

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sqlite3
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
 from headwater.control.wal_file import wal_path
+from headwater.errors import DiskError
 from headwater.stan import records
 from headwater.stan.clients import Client
 from headwater.stan.flow import ChannelFlow
@@ -106,3 +110,53 @@ def test_a_file_that_cannot_be_read_goes_to_quarantine(tmp_path: Path) -> None:
     assert "cannot be read" in said
     assert (quarantine.folder / "stan.A.db").exists()
     assert stan_check.check(tmp_path) == []
+
+
+def full(*args: object) -> int:
+    """Fail as SQLite does when the disk is full."""
+    db = sqlite3.connect(":memory:")
+    db.execute("PRAGMA max_page_count = 1")
+    db.execute("CREATE TABLE t (c)")
+    raise AssertionError
+
+
+def test_a_full_disk_costs_no_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(tmp_path)
+    flip(path, path.read_bytes().index(b"twoinbox") + 4)
+    with monkeypatch.context() as patched:
+        patched.setattr(stan_check, "drop_damaged", full)
+        with pytest.raises(DiskError):
+            stan_check.repair(tmp_path, Quarantine(tmp_path, DISK), False)
+    stan_check.repair(tmp_path, Quarantine(tmp_path, DISK), False)
+    kept = Records(path)
+    assert [client.client_id for client in kept.clients()] == ["one"]
+    kept.close()
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_write_ahead_log_costs_no_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = killed(tmp_path)
+    wal = wal_path(path)
+    flip(wal, 300)
+
+    write = Path.write_bytes
+
+    def write_bytes(target: Path, data: bytes) -> int:
+        if target != wal:
+            return write(target, data)
+        write(target, data[: len(data) // 3])
+        raise OSError(ENOSPC, "No space left on device")
+
+    def write_vector(fd: int, buffers: list[bytes]) -> int:
+        raise OSError(ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", write_bytes)
+        patched.setattr(os, "writev", write_vector)
+        with pytest.raises((OSError, DiskError)):
+            stan_check.repair(tmp_path, Quarantine(tmp_path, DISK), False)
+    stan_check.repair(tmp_path, Quarantine(tmp_path, DISK), False)
+    kept = Records(path)
+    assert len(kept.clients()) + len(kept.flows()) >= 10
+    kept.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -231,7 +232,7 @@ def _readable(store: Path) -> Iterator[None]:
         _leave(f"{store} is not a directory")
     try:
         yield
-    except (Error, OSError) as error:
+    except (Error, OSError, sqlite3.Error) as error:
         _leave(str(error))
     finally:
         if sys.stderr.isatty():

@@ -89,6 +89,11 @@ def note(where: Path | str, what: str) -> Finding:
     return Finding(kind=Kind.NOTE, where=str(where), what=what)
 
 
+def is_below(where: str, home: Path) -> bool:
+    """Return whether a place of a finding is a directory, or is in it."""
+    return where == str(home) or where.startswith(f"{home}/")
+
+
 def of_stream(found: Finding, account: str, name: str) -> Finding:
     """Return a finding as one about this stream."""
     return msgspec.structs.replace(found, stream=f"{account}/{name}")

@@ -29,6 +29,17 @@ class Quarantine:
             target = self.folder / path.relative_to(self._store)
             self._disk.mkdir(target.parent)
             shutil.copytree(path, target)
+            self._sync_tree(target)
+            self._disk.sync_dir(target.parent)
+
+    def _sync_tree(self, folder: Path) -> None:
+        """Return once everything in a folder is durable: the original may be removed next."""
+        for path in folder.iterdir():
+            if path.is_dir():
+                self._sync_tree(path)
+            else:
+                self._disk.sync_file(path)
+        self._disk.sync_dir(folder)
 
     def copy_file(self, path: Path) -> None:
         """Keep a copy of a file of the store here, under the same path; one that is missing is left out."""

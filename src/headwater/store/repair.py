@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,11 +27,11 @@ from headwater.model.sealed import SealError
 from headwater.model.stream import Storage, StreamConfig
 from headwater.model.subject import collides
 from headwater.store import stan_check
-from headwater.store.finding import Finding, Kind
+from headwater.store.finding import Finding, Kind, is_below
 from headwater.store.lost_state import consumer_lines, recovered, source_line
 from headwater.store.quarantine import Quarantine
 from headwater.store.shadow import services
-from headwater.store.survey import CATALOG, StreamDirectory, copies, read_homes
+from headwater.store.survey import CATALOG, StreamDirectory, copies, places, read_homes
 from headwater.store.table_rebuild import rebuild
 from headwater.store.verify import Report, verify
 from headwater.stream.copied_cursors import last_copied
@@ -45,6 +45,8 @@ from headwater.wire.stream_json import decode_config, encode_config
 Progress = Callable[[str], None]
 NEWER = "newer release"
 """Part of every error about a newer format; such a store is not repaired."""
+REBUILT = f"{CATALOG}.rebuilt"
+_SUFFIXES = ("", "-wal", "-shm", "-open")
 WOULD = {
     Kind.TABLE: "its Delta log would be rebuilt from its data files",
     Kind.DATA: "damaged data files would go to quarantine, and their messages would be recorded as lost",
@@ -125,8 +127,6 @@ class Repair:
         kinds = {found.kind for found in before.problems}
         homes = [home for home in read_homes(self._disk, self._store) if not home.is_unfinished]
         if Kind.CATALOG in kinds:
-            for name in (CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm", f"{CATALOG}-open"):
-                self._quarantine.take(self._store / name)
             would = "would be " if self._options.dry_run else ""
             self._done.append(f"{self._store / CATALOG}: {would}rebuilt from {counted(len(homes), 'stream')}")
         elif not kinds & {Kind.ORPHAN, Kind.MOVED, Kind.NO_HOME, Kind.IDENTITY, Kind.DECLARATION}:
@@ -136,22 +136,43 @@ class Repair:
                 f"{found.stream}: would be attached" for found in before.problems if _is_orphan(found)
             ]
             return
-        catalog = Catalog(self._store / CATALOG, self._disk, self._fence, over_streams=True)
+        if Kind.CATALOG in kinds:
+            self._rebuild_catalog(homes)
+            return
+        catalog = Catalog(self._store / CATALOG, self._disk, self._fence)
         try:
-            if Kind.CATALOG in kinds and (ids := Counter(h.declared.store for h in homes if h.declared)):
+            self._attach_all(catalog, homes)
+        finally:
+            catalog.close()
+
+    def _rebuild_catalog(self, homes: list[StreamDirectory]) -> None:
+        """Replace the catalog once a new one has the id of the store and every stream.
+
+        A crash leaves the old catalog or none, so that the next repair begins again.
+        """
+        for suffix in _SUFFIXES:
+            self._disk.remove(self._store / f"{REBUILT}{suffix}")
+        catalog = Catalog(self._store / REBUILT, self._disk, self._fence, over_streams=True)
+        try:
+            if ids := Counter(h.declared.store for h in homes if h.declared):
                 catalog.adopt_id(ids.most_common(1)[0][0])
             self._attach_all(catalog, homes)
         finally:
             catalog.close()
+        for suffix in _SUFFIXES:
+            self._quarantine.take(self._store / f"{CATALOG}{suffix}")
+        self._disk.rename(self._store / REBUILT, self._store / CATALOG)
+        self._disk.sync_dir(self._store)
 
     def _attach_all(self, catalog: Catalog, homes: list[StreamDirectory]) -> None:
         rows = [row for account in catalog.accounts() for row in catalog.streams(account)]
         by_id = {row.identity: row for row in rows}
         there = {home.id for home in homes}
-        copied = [home for home, _ in copies(homes, {row.home(self._store) for row in rows})]
+        copied = [home for home, _ in copies(homes, places(rows, self._store))]
         # Of two directories with one identity, the copy is the one whose declaration names another place.
         homes = sorted((home for home in homes if home not in copied), key=lambda home: not home.is_in_place)
         self._forget_missing(catalog, rows, homes, there)
+        unknown = {home.path for home in homes if not home.id}
         for home in homes:
             self._set_aside_consumers(home)
             row = by_id.get(home.id)
@@ -161,7 +182,7 @@ class Repair:
                     self._done.append(f"{row.account}/{row.name}: the catalog names {home.path} now")
                 Reconciliation(catalog, self._disk).settle(_at(row, home.path.name), home.path)
             elif home.id and home.id not in catalog.deletions():
-                self._attach(catalog, home, there)
+                self._attach(catalog, home, unknown)
             elif not home.id:
                 self._adopt_damaged(catalog, home, rows)
 
@@ -183,6 +204,8 @@ class Repair:
         names = {(home.account, home.name) for home in homes if home.id}
         paths = {home.path for home in homes}
         for row in rows:
+            if self._options.only not in ("", f"{row.account}/{row.name}"):
+                continue
             if row.identity in there or (
                 row.home(self._store) in paths and (row.account, row.name) not in names
             ):
@@ -193,10 +216,17 @@ class Repair:
                     f"{row.account}/{row.name}: forgot identity {row.identity}, which has no files"
                 )
 
-    def _attach(self, catalog: Catalog, home: StreamDirectory, there: set[str]) -> None:
+    def _attach(self, catalog: Catalog, home: StreamDirectory, unknown: Collection[Path]) -> None:
         """Add a stream to the catalog."""
         row = self._row(home)
         named = f"{row.account}/{row.name}"
+        if home.place in unknown:
+            # Its messages may be newer than those of this directory.
+            self._done.append(
+                f"{named}: NOT attached: {home.path} may be a copy of {home.place}, which has no identity."
+                f" If so, copy {IDENTITY} and {DECLARED} there; else move {home.place} out of the store"
+            )
+            return
         others = catalog.streams(row.account)
         if any(other.name == row.name for other in others):
             self._done.append(f"{named}: NOT attached: {home.path} is a second stream of this name")
@@ -238,15 +268,13 @@ class Repair:
         self._done.append(f"{row.account}/{row.name}: wrote {IDENTITY} from the catalog")
 
     def _repair_streams(self, before: Report) -> None:
-        wanted: dict[str, set[Kind]] = {}
-        for found in before.problems:
-            if found.kind in _FOLDED:
-                wanted.setdefault(found.stream, set()).add(found.kind)
-        homes = {f"{home.account}/{home.name}": home for home in read_homes(self._disk, self._store)}
-        for number, (name, kinds) in enumerate(wanted.items(), 1):
+        homes = read_homes(self._disk, self._store)
+        wanted = {home.path: kinds for home in homes if (kinds := _kinds_in(home.path, before.problems))}
+        for number, home in enumerate((home for home in homes if home.path in wanted), 1):
+            name = f"{home.account}/{home.name}"
             self._progress(f"repairing {number} of {len(wanted)}: {name}")
             try:
-                self._repair_stream(name, homes[name], kinds)
+                self._repair_stream(name, home, wanted[home.path])
             except (Error, OSError) as error:
                 self._done.append(f"{name}: could not be repaired: {error}")
 
@@ -343,6 +371,11 @@ class Repair:
             said.append(f"mirror of {config.mirror.name!r}: it is copied from {store.ledger.last_seq + 1} on")
         store.durable_upstreams = dict(store.ledger.upstreams)
         return said
+
+
+def _kinds_in(home: Path, problems: list[Finding]) -> set[Kind]:
+    """Return what is wrong with the stream in a directory; another directory may have one of its name."""
+    return {found.kind for found in problems if found.kind in _FOLDED and is_below(found.where, home)}
 
 
 def _is_readable(disk: Disk, path: Path) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
+from errno import EIO, ENOSPC
 from pathlib import Path
 
 from headwater.control.open_mark import OpenMark
 from headwater.control.wal_file import WalState, resealed, state_of, wal_path
-from headwater.errors import NewerFormatError
+from headwater.disk import RealDisk
+from headwater.errors import DiskError, NewerFormatError
 from headwater.model.counted import counted
 from headwater.stan.records import Records, RecordsError, drop_damaged
 from headwater.store.database_copy import CopyDatabase, copy_at_rest
@@ -20,6 +22,20 @@ _WITHOUT_WAL = (
     "it is missing; the file is used without it. Subscriptions have older positions: messages are delivered"
     " again. Subscriptions that are newer than that must be made again"
 )
+_PRIMARY = 0xFF
+"""The part of an error code of SQLite that the documentation calls primary."""
+_REFUSALS = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+"""Errors of the disk or of the system."""
 _MEANING = "NATS Streaming clients of this account are not served"
 
 
@@ -71,7 +87,8 @@ def _repaired(path: Path) -> list[str]:
             done.append(f"{wal_path(path)}: {_WITHOUT_WAL}")
         gone = drop_damaged(path)
         Records(path).close()
-    except (sqlite3.Error, RecordsError, ValueError):
+    except (sqlite3.Error, RecordsError, ValueError) as error:
+        _require_damage(path, error)
         return []
     if gone:
         done.append(
@@ -92,13 +109,15 @@ def _repair_wal(path: Path) -> str:
         try:
             drop_damaged(tried)
             Records(tried).close()
-        except (sqlite3.Error, RecordsError):
+        except (sqlite3.Error, RecordsError) as error:
+            _require_damage(tried, error)
             _use_whole_part(path)
             return (
                 f"{wal}: only the part before the damage could be used. Subscriptions have older positions:"
                 " messages are delivered again. Subscriptions that are newer than that must be made again"
             )
-    wal.write_bytes(resealed_log)
+    # A full disk must leave the old one: it has transactions that the file lacks.
+    RealDisk().write_atomic(wal, resealed_log)
     _use_whole_part(path)
     return f"{wal}: it was damaged; its transactions were recovered, and every row was checked"
 
@@ -110,6 +129,15 @@ def _use_whole_part(path: Path) -> None:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     finally:
         db.close()
+
+
+def _require_damage(path: Path, error: Exception) -> None:
+    """Raise if an error says nothing about the content: a full disk must not cost readable records."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_FULL:
+        raise DiskError(path, "write", ENOSPC) from error
+    if code is not None and code & _PRIMARY in _REFUSALS and code != sqlite3.SQLITE_IOERR_SHORT_READ:
+        raise DiskError(path, "write", EIO) from error
 
 
 def _set_aside(path: Path, quarantine: Quarantine) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +43,11 @@ class StreamDirectory:
     def is_in_place(self) -> bool:
         """Return whether the directory has the name in its declaration."""
         return self.declared is not None and self.declared.directory == self.path.name
+
+    @property
+    def place(self) -> Path:
+        """Return the directory that its declaration names, or else this one."""
+        return self.path if self.declared is None else self.path.with_name(self.declared.directory)
 
     @property
     def name(self) -> str:
@@ -132,7 +137,7 @@ def compare(store: Path, homes: Iterable[StreamDirectory], catalog: CatalogView)
     homes = list(homes)
     if catalog.problem:
         return [problem(Kind.CATALOG, store / CATALOG, catalog.problem, "No stream can be served")]
-    expected_paths = {row.home(store) for row in catalog.rows}
+    expected_paths = places(catalog.rows, store)
     found = [
         of_stream(note(home.path, f"it is a copy of {place}, and not used"), home.account, home.name)
         for home, place in copies(homes, expected_paths)
@@ -157,12 +162,21 @@ def compare(store: Path, homes: Iterable[StreamDirectory], catalog: CatalogView)
     return found
 
 
+def places(rows: Iterable[StreamRow], store: Path) -> dict[Path, str]:
+    """Return where the catalog says that streams are, with their identities."""
+    return {row.home(store): row.identity for row in rows}
+
+
 def copies(
-    homes: Iterable[StreamDirectory], expected: Collection[Path]
+    homes: Iterable[StreamDirectory], expected: Mapping[Path, str]
 ) -> list[tuple[StreamDirectory, Path]]:
-    """Return directories that have the identity of another one, which is at the path in the catalog."""
+    """Return directories that have the identity of another one, which is at the path in the catalog.
+
+    The other one may have lost its identity. It is still the stream, and a copy of it may be older.
+    """
     homes = list(homes)
-    placed = {home.id: home.path for home in homes if home.id and home.path in expected}
+    in_place = [home for home in homes if home.path in expected and home.id in ("", expected[home.path])]
+    placed = {expected[home.path]: home.path for home in in_place}
     return [(home, placed[home.id]) for home in homes if placed.get(home.id, home.path) != home.path]
 
 

@@ -14,7 +14,7 @@ from headwater.store.copy_check import OpenedStream, compare_copies
 from headwater.store.finding import Finding, Kind, note, of_stream, problem
 from headwater.store.shadow import services
 from headwater.store.stream_check import StreamCheck
-from headwater.store.survey import StreamDirectory, compare, read_catalog, read_homes
+from headwater.store.survey import StreamDirectory, compare, copies, places, read_catalog, read_homes
 
 Progress = Callable[[str], None]
 
@@ -38,7 +38,8 @@ def verify(store: Path, disk: Disk, progress: Progress, only: str = "") -> Repor
     """Return what is wrong with a store; `only` names one stream as account and name, joined by a slash."""
     report = Report()
     homes, catalog = read_homes(disk, store), read_catalog(store)
-    chosen = [home for home in homes if not only or f"{home.account}/{home.name}" == only]
+    unused = [home for home, _ in copies(homes, places(catalog.rows, store))]
+    chosen = [home for home in homes if home not in unused and only in ("", f"{home.account}/{home.name}")]
     if only and not chosen:
         raise Error(f"there is no stream {only} in {store}; streams are named as ACCOUNT/NAME")
     report.findings += [
