@@ -24,32 +24,24 @@ from headwater.backoff import wait_s
 from headwater.bus.embedded import EmbeddedOptions, EmbeddedServer, room_above
 from headwater.bus.options import ConnectOptions
 from headwater.clock import SystemClock
-from headwater.control.catalog import Catalog
 from headwater.control.ownership import Ownership
 from headwater.control.reserve import Reserve
-from headwater.control.sqlite_file import NO_REPLICA
 from headwater.control.store_lock import StoreLock
-from headwater.disk import Disk, RealDisk
+from headwater.engine_parts import EngineParts, open_parts
 from headwater.errors import DiskError, Error, StoreLockedError
 from headwater.journal.opened_head import CATALOG, OpenedHead, open_head, require_no_mark
 from headwater.monitor.engine_monitor import EngineMonitor
 from headwater.monitor.serving_state import ServingState
-from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
-from headwater.replication.supervisor import Supervisor
-from headwater.seat import ENGINE, EngineParts, Seat, Server, open_seat, reach_server
+from headwater.seat import ENGINE, Seat, Server, open_seat, reach_server
 from headwater.settings import Settings
 from headwater.stan.role import waiting_role
-from headwater.stream.view import RunCache
-from headwater.table.bucket_tables import BucketTables
 from headwater.table.first_check import require_usable
-from headwater.threads import ElasticThreads, on_thread
+from headwater.threads import on_thread
 from headwater.web.page_server import PageServer
 
 logger = logging.getLogger(__name__)
 
-SYNC_THREADS = 8
-WORK_THREADS = 4
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 15.0
 PATIENCE_S = 60.0
@@ -205,21 +197,19 @@ async def _serve(
             announcements.ready(url, str(seat), time.monotonic() - began)
 
         if settings.seats:
-            parts = await _open_shared_parts(settings, ownership, reserve, stack, monitor, head)
+            parts = await open_parts(settings, ownership, reserve, stack, monitor, head)
             async with asyncio.TaskGroup() as seats:
                 for seat in settings.seats:
                     seats.create_task(_serve_with_retries(parts, seat, ready))
             return
         if settings.nats_url is not None:
             server = await reach_server(settings)
-            parts = await _open_shared_parts(settings, ownership, reserve, stack, monitor, head)
+            parts = await open_parts(settings, ownership, reserve, stack, monitor, head)
             await _serve_seat(parts, settings, server, ready)
             return
         async with reserve.spent():
             embedded = await _start_embedded(settings, store, stack)
-        parts = await _open_shared_parts(
-            _as_replicator(settings, embedded), ownership, reserve, stack, monitor, head
-        )
+        parts = await open_parts(_as_replicator(settings, embedded), ownership, reserve, stack, monitor, head)
         await _serve_seat(parts, settings, _inside(embedded), ready, embedded)
 
 
@@ -279,95 +269,6 @@ def _as_replicator(settings: Settings, embedded: EmbeddedServer) -> Settings:
         user=embedded.options.replicator_user,
         password=embedded.options.replicator_password,
     )
-
-
-async def _open_shared_parts(
-    settings: Settings,
-    ownership: Ownership,
-    reserve: Reserve,
-    stack: AsyncExitStack,
-    monitor: EngineMonitor,
-    head: OpenedHead | None = None,
-) -> EngineParts:
-    """Return what the seats share; each part is closed when the engine stops."""
-    async with reserve.spent():
-        parts = _open_parts(settings, ownership, reserve, head, stack, monitor)
-    keeping = asyncio.create_task(reserve.keep(), name="reserve")
-    stack.callback(keeping.cancel)
-    return parts
-
-
-def _open_parts(
-    settings: Settings,
-    ownership: Ownership,
-    reserve: Reserve,
-    head: OpenedHead | None,
-    stack: AsyncExitStack,
-    monitor: EngineMonitor,
-) -> EngineParts:
-    assert settings.store is not None
-    disk: Disk = head.disk if head else RealDisk()
-    path = settings.store / CATALOG
-    catalog = Catalog(path, disk, ownership, replica=head.database(path) if head else NO_REPLICA)
-    stack.callback(catalog.close)
-    if catalog.epoch >= ownership.epoch:
-        ownership.take(above=catalog.epoch)  # the epoch file was lost
-    catalog.claim()
-    logger.info("store id %s", catalog.store_id)
-    require_files(sum(len(catalog.streams(account)) for account in catalog.accounts()), raise_limit())
-    tables = _open_tables(settings, settings.store, catalog.store_id, ownership)
-    sync_executor = ElasticThreads(SYNC_THREADS, "sync")
-    work_executor = ElasticThreads(WORK_THREADS, "work")
-    stack.callback(work_executor.shutdown)
-    stack.callback(sync_executor.shutdown)
-    owns = settings.replicator == "own"
-    config = settings.store / handover.NAME
-    secret = handover.secret_for(settings)
-    handover.write(config, settings, secret)
-    supervisor = Supervisor(settings, config, catalog.store_id)
-    stack.push_async_callback(supervisor.stop)
-    if owns:
-        supervisor.look_for_java()
-    cache = monitor.metrics.cache = RunCache(settings.read_cache_bytes)
-    monitor.status.replicator_problem = lambda: supervisor.problem
-    if head is not None:
-        monitor.status.may_send = head.is_leased
-        monitor.metrics.peers = lambda: head.peers
-    return EngineParts(
-        store=settings.store,
-        handover=config,
-        secret=secret.encode(),
-        has_seats=bool(settings.seats),
-        catalog=catalog,
-        fence=ownership,
-        reserve=reserve,
-        clock=SystemClock(),
-        cache=cache,
-        monitor=monitor,
-        sync_executor=sync_executor,
-        work_executor=work_executor,
-        has_own_replicator=owns,
-        need_replicator=supervisor.ensure if owns else lambda: None,
-        replicator_problem=lambda: supervisor.problem,
-        tables=tables,
-        disk=disk,
-        may_send=head.is_leased if head else None,
-        copies=head.copies if head else 1,
-        peers=(lambda: head.peers) if head else list,
-        replica_of=head.database if head else lambda path: NO_REPLICA,
-    )
-
-
-def _open_tables(settings: Settings, store: Path, store_id: str, ownership: Ownership) -> BucketTables | None:
-    """Return where tables are kept that are not in the store, tested and claimed for this store."""
-    if settings.tables is None:
-        return None
-    address = handover.tables_of(settings)
-    assert address is not None
-    tables = BucketTables(address, store, settings.tables_cache_bytes)
-    tables.claim(store_id, ownership.epoch, ownership.lose)
-    logger.info("tables of new streams are kept in %s", address.url)
-    return tables
 
 
 async def _serve_seat(

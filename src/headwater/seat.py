@@ -11,10 +11,8 @@ import logging
 import socket
 from collections import ChainMap
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Executor
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from headwater.api.api import Api
@@ -26,18 +24,14 @@ from headwater.bus.options import ConnectOptions
 from headwater.bus.preflight import preflight
 from headwater.clock import Clock
 from headwater.control.account import AccountLimits
-from headwater.control.catalog import Catalog
 from headwater.control.consumers import Consumers
 from headwater.control.domain import Domain
 from headwater.control.housekeeper import Housekeeper
-from headwater.control.reserve import Reserve
-from headwater.control.sqlite_file import NO_REPLICA, Replica
 from headwater.delivery.outlet import Outlet
-from headwater.disk import Disk, RealDisk
+from headwater.disk import RealDisk
+from headwater.engine_parts import EngineParts
 from headwater.errors import SettingsError
-from headwater.fence import Fence
 from headwater.ingest.ingest import Ingest
-from headwater.journal.head_journal import JournalPeer
 from headwater.model.counted import counted
 from headwater.model.names import directory_name
 from headwater.monitor.engine_monitor import EngineMonitor
@@ -46,8 +40,6 @@ from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stan.role import serving_role
 from headwater.stream.store import Services
-from headwater.stream.view import RunCache
-from headwater.table.bucket_tables import BucketTables
 from headwater.upstreams.upstream import Upstream
 from headwater.upstreams.upstreams import Upstreams
 from headwater.web.page_server import Handler, PageServer
@@ -68,48 +60,6 @@ class Server(NamedTuple):
     """How to connect as a leaf node; without it nothing is delivered to consumers."""
     named: str
     """The address without credentials, for the ready line."""
-
-
-@dataclass(frozen=True)
-class EngineParts:
-    """What all seats of an engine share: the store, the threads, the replicator."""
-
-    store: Path
-    handover: Path
-    """The settings file with which transfer tasks connect to the seat's server."""
-    has_seats: bool
-    """Whether there are several accounts, so that a replicator must name the one it asks for."""
-    catalog: Catalog
-    fence: Fence
-    """Checks that this engine still owns the store."""
-    reserve: Reserve
-    """Disk space for opening streams when the disk is full."""
-    clock: Clock
-    cache: RunCache
-    sync_executor: Executor
-    work_executor: Executor
-    has_own_replicator: bool
-    """Whether the engine starts the replicator itself, so that there is only one."""
-    need_replicator: Callable[[], None]
-    """Called when there is an upstream; starts the engine's own replicator."""
-    replicator_problem: Callable[[], str]
-    """Returns why there is no replicator, if that is known."""
-    monitor: EngineMonitor
-    """Counts what the engine does, and serves its pages."""
-    disk: Disk = field(default_factory=RealDisk)
-    """The disk with the streams' files."""
-    replica_of: Callable[[Path], Replica] = lambda path: NO_REPLICA
-    """Returns where the transactions of a SQLite file of the store are copied to."""
-    may_send: Callable[[], bool] | None = None
-    """Whether this engine surely owns the store, so that it may answer and deliver; None if always."""
-    copies: int = 1
-    """How many copies of the head are kept, as far as its journal says."""
-    peers: Callable[[], list[JournalPeer]] = list
-    """Returns the servers that keep these copies, besides the leader."""
-    tables: BucketTables | None = None
-    """The bucket for the tables of new streams, if they are not in the store."""
-    secret: bytes = b""
-    """The secret with which replicators prove who they are; without it none is served."""
 
 
 @dataclass(frozen=True)

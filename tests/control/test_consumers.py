@@ -20,7 +20,6 @@ from headwater import bounded
 from headwater.control.catalog_rows import ConsumerRow
 from headwater.delivery.consumers import StreamConsumers
 from headwater.delivery.outlet import Outlet
-from headwater.delivery.tallies import AT_ONCE
 from headwater.errors import ApiError, DiskError
 from headwater.model.consumer import AckPolicy, ConsumerConfig, DeliverPolicy, PriorityPolicy
 from headwater.model.stream import Retention, StreamConfig
@@ -42,21 +41,6 @@ async def test_a_declared_consumer_is_there_again_with_its_state(tmp_path: Path)
         assert again.created_ns == created_ns
         assert again.state == state
         assert (await again.info()).num_pending == 0
-
-
-async def test_very_many_filters_of_a_stream_that_is_opened_late_are_built_before(tmp_path: Path) -> None:
-    filters = tuple(f"s.{number}.*" for number in range(AT_ONCE + 1))
-    async with opened(tmp_path, "s.1.x", "s.none") as (door, stream):
-        await create(door, stream, filter_subjects=filters)
-        door.consumers._catalog.declare_consumer(ConsumerRow("$G", "S", "BAD", '{"wings": 2}', 1))
-        door.consumers.on_closed(stream)
-        await door.consumers.prepare(stream)
-        prepared = door.consumers._tallies["S"][1]._by_filters[filters]
-        door.consumers.on_opened(stream)
-        again = door.consumers.get(stream, "C")
-        assert again.tally is prepared
-        assert (await again.info()).num_pending == 1
-        assert not door.consumers._tallies
 
 
 async def test_a_consumer_without_a_record_begins_where_it_was_declared_to(tmp_path: Path) -> None:

@@ -257,21 +257,6 @@ async def test_a_consumer_without_demand_has_no_task(desk: Desk) -> None:
     await until(lambda: not consumers[3]._pump.is_running)
 
 
-async def test_a_wall_clock_that_is_set_back_does_not_delay_redelivery(desk: Desk) -> None:
-    await desk.publish(b"a")
-    consumer = desk.add(ack_wait=SECOND)
-    desk.pull(consumer, batch=1)
-    await desk.sent(1)
-    desk.clock.step(-3600 * SECOND)
-    desk.pull(consumer, batch=1, expires=30 * SECOND)
-    desk.clock.advance(2 * SECOND)
-    consumer.tick(desk.clock.steady_ns())
-    (again,) = await desk.sent(1)
-    assert again.tokens[:2] == [2, 1]
-    info = await consumer.info()
-    assert info.delivered.last_active == desk.clock.now_ns()
-
-
 async def test_a_pause_ends_by_the_wall_clock(desk: Desk) -> None:
     await desk.publish(b"a")
     consumer = desk.add(pause_until=desk.clock.now_ns() + 3600 * SECOND)

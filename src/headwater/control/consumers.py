@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from sqlite3 import IntegrityError
 
 import msgspec
@@ -20,6 +20,7 @@ from headwater.control.catalog import Catalog
 from headwater.control.catalog_rows import ConsumerRow
 from headwater.control.consumer_rules import CreateAddress, check_address, check_create
 from headwater.control.consumer_start import check_reset, start_of
+from headwater.control.prepared_tallies import PreparedTallies
 from headwater.control.restored_consumer import RestoredConsumer
 from headwater.delivery.advisories import ConsumerAdvisories
 from headwater.delivery.consumer import Consumer
@@ -28,7 +29,6 @@ from headwater.delivery.outlet import Outlet
 from headwater.delivery.pull import PullConsumer
 from headwater.delivery.push import PushConsumer
 from headwater.delivery.state import ConsumerState
-from headwater.delivery.tallies import Tallies
 from headwater.delivery.timers import Timers
 from headwater.errors import Error, api_error
 from headwater.model.consumer import ConsumerConfig, ConsumerInfo, CreateRequest
@@ -76,8 +76,7 @@ class Consumers:
         """The consumers of each open stream."""
         self._listening: set[StreamConsumers] = set()
         """Those with consumers that look who listens: of thousands of streams most often few."""
-        self._tallies: dict[str, tuple[Stream, Tallies]] = {}
-        """By name, streams that are about to be opened, with the filters of their consumers."""
+        self._prepared = PreparedTallies(catalog, self._folder)
         self._unread: dict[tuple[str, str], Hold] = {}
         """By stream and name, consumers whose row cannot be read: all messages stay for them."""
         self._was_open = outlet.is_open
@@ -115,21 +114,10 @@ class Consumers:
 
     async def prepare(self, stream: Stream) -> None:
         """Build the filters of a stream's consumers on a thread, before it is shown as open."""
-        try:
-            self._tallies[stream.name] = stream, await on_thread(self._tallies_of, stream.name)
-        except Exception as error:
-            logger.warning("stream %s: its filters are built later: %s", stream.name, error)
-
-    def _tallies_of(self, stream: str) -> Tallies:
-        filters = []
-        for row in self._catalog.consumers(self._folder, stream):
-            with suppress(Error):  # it is reported when the stream is opened
-                filters.append(decode_config(row.config.encode()).filters)
-        return Tallies.of_many(filters)
+        await self._prepared.prepare(stream)
 
     def on_opened(self, stream: Stream) -> None:
         """Open the stream's consumers, and subscribe to their acks."""
-        prepared, tallies = self._tallies.pop(stream.name, (None, None))
         consumers = StreamConsumers(
             stream,
             self.outlet,
@@ -139,7 +127,7 @@ class Consumers:
             self._scope,
             on_abandoned=self._abandoned,
             on_listening=self._listens,
-            tallies=tallies if prepared is stream else None,
+            tallies=self._prepared.take(stream),
         )
         self._was_open = self._was_open and self.outlet.is_open
         self._by_stream[stream.name] = consumers
@@ -186,7 +174,7 @@ class Consumers:
             self._listening.discard(consumers)
             for consumer in consumers:
                 self._acks.end(consumer)
-            self._background(consumers.delete())
+            self._tasks.start(consumers.delete())
 
     def on_interest(self) -> None:
         """Have push consumers check their subscriber interest."""
@@ -294,9 +282,7 @@ class Consumers:
         recorded = [consumer for consumer in restored if not consumer.config.mem_storage]
         await stream.consumers.restore({consumer.config.name: consumer.state for consumer in recorded})
         for config, created_ns, _ in recorded:
-            text = encode_config(config).decode()
-            row = ConsumerRow(self._folder, stream.name, config.name, text, created_ns)
-            await on_thread(self._catalog.declare_consumer, row)
+            await on_thread(self._catalog.declare_consumer, self._row(stream, config, created_ns))
 
     def add_restored(self, stream: Stream, restored: Sequence[RestoredConsumer]) -> None:
         """Open the restored consumers of a stream that are stored in memory only."""
@@ -318,12 +304,15 @@ class Consumers:
         return kind(config, created_ns, state, consumers, only=only or ())
 
     def _declare(self, consumer: Consumer, config: ConsumerConfig) -> None:
-        text = encode_config(config).decode()
-        row = ConsumerRow(self._folder, consumer.stream.name, consumer.name, text, consumer.created_ns)
+        row = self._row(consumer.stream, config, consumer.created_ns)
         try:
             self._catalog.declare_consumer(row, consumer.stream.created_ns)
         except IntegrityError:
             raise api_error("stream_not_found") from None  # deleted meanwhile
+
+    def _row(self, stream: Stream, config: ConsumerConfig, created_ns: int) -> ConsumerRow:
+        text = encode_config(config).decode()
+        return ConsumerRow(self._folder, stream.name, config.name, text, created_ns)
 
     async def _update(self, consumers: StreamConsumers, consumer: Consumer, config: ConsumerConfig) -> None:
         """Write the new config and then use it: a refused one must not release messages meanwhile."""
@@ -368,8 +357,7 @@ class Consumers:
 
     async def delete(self, stream: Stream, name: str) -> None:
         """Return once the consumer is durably removed."""
-        consumer = self.get(stream, name)
-        await self._delete(consumer)
+        await self._delete(self.get(stream, name))
 
     async def _delete(self, consumer: Consumer) -> None:
         consumers = self._by_stream.get(consumer.stream.name)
@@ -386,13 +374,8 @@ class Consumers:
         async with consumers.declaring:
             if consumer.config.is_recorded:
                 stream = consumer.stream
-                await on_thread(
-                    self._catalog.forget_consumer,
-                    self._folder,
-                    stream.name,
-                    consumer.name,
-                    stream.created_ns,
-                )
+                key = self._folder, stream.name, consumer.name, stream.created_ns
+                await on_thread(self._catalog.forget_consumer, *key)
             if consumers.get(consumer.name) is not consumer:
                 return  # The stream was closed or deleted meanwhile.
             consumer.deleted()
@@ -412,7 +395,4 @@ class Consumers:
 
     def _abandoned(self, consumer: Consumer) -> None:
         logger.info("consumer %s of %s: inactive, removing it", consumer.name, consumer.stream.name)
-        self._background(self._delete(consumer))
-
-    def _background(self, work: Coroutine[None, None, None]) -> None:
-        self._tasks.start(work)
+        self._tasks.start(self._delete(consumer))

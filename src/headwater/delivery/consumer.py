@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from headwater.delivery.backlog import Backlog
+from headwater.delivery.consumer_info import info_of
 from headwater.delivery.feed import Feed, Slice
 from headwater.delivery.outgoing import (
     CHUNK,
@@ -328,25 +329,7 @@ class Consumer:
 
     async def info(self) -> ConsumerInfo:
         """Return the consumer's info."""
-        await self.stream.reading.consistent()
-        await self.backlog.count()
-        stepped_ns = self._clock.stepped_ns()
-        return ConsumerInfo(
-            stream_name=self.stream.name,
-            name=self.name,
-            created=self.created_ns,
-            config=self.config,
-            delivered=self.state.delivered.shifted(stepped_ns),
-            ack_floor=self.state.ack_floor.shifted(stepped_ns),
-            num_ack_pending=self.state.num_ack_pending,
-            num_redelivered=self.state.num_redelivered,
-            num_waiting=self.num_waiting(),
-            num_pending=len(self.backlog),
-            push_bound=self.is_bound(),
-            paused=self.is_paused,
-            pause_remaining=self._pause.left_ns,
-            ts=self._clock.now_ns(),
-        )
+        return await info_of(self, self._clock, self._pause)
 
     def reconfigure(self, config: ConsumerConfig) -> None:
         """Continue with another config."""

@@ -19,12 +19,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from headwater import app
 from headwater.bus.connection import Connection
 from headwater.bus.options import ConnectOptions
 from headwater.control.ownership import Ownership
 from headwater.control.reserve import Reserve
 from headwater.control.store_lock import StoreLock
+from headwater.engine_parts import open_parts
 from headwater.monitor.engine_monitor import EngineMonitor
 from headwater.replication.driver import Driver
 from headwater.replication.exchange import Exchange
@@ -271,7 +271,7 @@ class World:
                 # A small one: every copy of the medium holds it.
                 reserve = Reserve(self.store, size=32 << 10, needed=8 << 10)
                 monitor = EngineMonitor(self.settings, self.store)
-                parts = await app._open_shared_parts(self.settings, ownership, reserve, stack, monitor)
+                parts = await open_parts(self.settings, ownership, reserve, stack, monitor)
                 options = ConnectOptions(servers=(URL,), name="engine")
                 server = Server(options, options, URL)
                 self.store_id = parts.catalog.store_id

@@ -1,0 +1,165 @@
+"""What the seats of an engine share: the store with its catalog, threads, cache, replicator and tables."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headwater.clock import Clock, SystemClock
+from headwater.control.catalog import Catalog
+from headwater.control.ownership import Ownership
+from headwater.control.reserve import Reserve
+from headwater.control.sqlite_file import NO_REPLICA, Replica
+from headwater.disk import Disk, RealDisk
+from headwater.fence import Fence
+from headwater.journal.head_journal import JournalPeer
+from headwater.journal.opened_head import CATALOG, OpenedHead
+from headwater.monitor.engine_monitor import EngineMonitor
+from headwater.open_files import raise_limit, require_files
+from headwater.replication import handover
+from headwater.replication.supervisor import Supervisor
+from headwater.settings import Settings
+from headwater.stream.view import RunCache
+from headwater.table.bucket_tables import BucketTables
+from headwater.threads import ElasticThreads
+
+logger = logging.getLogger(__name__)
+
+SYNC_THREADS = 8
+WORK_THREADS = 4
+
+
+@dataclass(frozen=True)
+class EngineParts:
+    """What all seats of an engine share: the store, the threads, the replicator."""
+
+    store: Path
+    handover: Path
+    """The settings file with which transfer tasks connect to the seat's server."""
+    has_seats: bool
+    """Whether there are several accounts, so that a replicator must name the one it asks for."""
+    catalog: Catalog
+    fence: Fence
+    """Checks that this engine still owns the store."""
+    reserve: Reserve
+    """Disk space for opening streams when the disk is full."""
+    clock: Clock
+    cache: RunCache
+    sync_executor: Executor
+    work_executor: Executor
+    has_own_replicator: bool
+    """Whether the engine starts the replicator itself, so that there is only one."""
+    need_replicator: Callable[[], None]
+    """Called when there is an upstream; starts the engine's own replicator."""
+    replicator_problem: Callable[[], str]
+    """Returns why there is no replicator, if that is known."""
+    monitor: EngineMonitor
+    """Counts what the engine does, and serves its pages."""
+    disk: Disk = field(default_factory=RealDisk)
+    """The disk with the streams' files."""
+    replica_of: Callable[[Path], Replica] = lambda path: NO_REPLICA
+    """Returns where the transactions of a SQLite file of the store are copied to."""
+    may_send: Callable[[], bool] | None = None
+    """Whether this engine surely owns the store, so that it may answer and deliver; None if always."""
+    copies: int = 1
+    """How many copies of the head are kept, as far as its journal says."""
+    peers: Callable[[], list[JournalPeer]] = list
+    """Returns the servers that keep these copies, besides the leader."""
+    tables: BucketTables | None = None
+    """The bucket for the tables of new streams, if they are not in the store."""
+    secret: bytes = b""
+    """The secret with which replicators prove who they are; without it none is served."""
+
+
+async def open_parts(
+    settings: Settings,
+    ownership: Ownership,
+    reserve: Reserve,
+    stack: AsyncExitStack,
+    monitor: EngineMonitor,
+    head: OpenedHead | None = None,
+) -> EngineParts:
+    """Return what the seats share; each part is closed when the engine stops."""
+    async with reserve.spent():
+        parts = _opened(settings, ownership, reserve, head, stack, monitor)
+    keeping = asyncio.create_task(reserve.keep(), name="reserve")
+    stack.callback(keeping.cancel)
+    return parts
+
+
+def _opened(
+    settings: Settings,
+    ownership: Ownership,
+    reserve: Reserve,
+    head: OpenedHead | None,
+    stack: AsyncExitStack,
+    monitor: EngineMonitor,
+) -> EngineParts:
+    assert settings.store is not None
+    disk: Disk = head.disk if head else RealDisk()
+    path = settings.store / CATALOG
+    catalog = Catalog(path, disk, ownership, replica=head.database(path) if head else NO_REPLICA)
+    stack.callback(catalog.close)
+    if catalog.epoch >= ownership.epoch:
+        ownership.take(above=catalog.epoch)  # the epoch file was lost
+    catalog.claim()
+    logger.info("store id %s", catalog.store_id)
+    require_files(sum(len(catalog.streams(account)) for account in catalog.accounts()), raise_limit())
+    tables = _open_tables(settings, settings.store, catalog.store_id, ownership)
+    sync_executor = ElasticThreads(SYNC_THREADS, "sync")
+    work_executor = ElasticThreads(WORK_THREADS, "work")
+    stack.callback(work_executor.shutdown)
+    stack.callback(sync_executor.shutdown)
+    owns = settings.replicator == "own"
+    config = settings.store / handover.NAME
+    secret = handover.secret_for(settings)
+    handover.write(config, settings, secret)
+    supervisor = Supervisor(settings, config, catalog.store_id)
+    stack.push_async_callback(supervisor.stop)
+    if owns:
+        supervisor.look_for_java()
+    cache = monitor.metrics.cache = RunCache(settings.read_cache_bytes)
+    monitor.status.replicator_problem = lambda: supervisor.problem
+    if head is not None:
+        monitor.status.may_send = head.is_leased
+        monitor.metrics.peers = lambda: head.peers
+    return EngineParts(
+        store=settings.store,
+        handover=config,
+        secret=secret.encode(),
+        has_seats=bool(settings.seats),
+        catalog=catalog,
+        fence=ownership,
+        reserve=reserve,
+        clock=SystemClock(),
+        cache=cache,
+        monitor=monitor,
+        sync_executor=sync_executor,
+        work_executor=work_executor,
+        has_own_replicator=owns,
+        need_replicator=supervisor.ensure if owns else lambda: None,
+        replicator_problem=lambda: supervisor.problem,
+        tables=tables,
+        disk=disk,
+        may_send=head.is_leased if head else None,
+        copies=head.copies if head else 1,
+        peers=(lambda: head.peers) if head else list,
+        replica_of=head.database if head else lambda path: NO_REPLICA,
+    )
+
+
+def _open_tables(settings: Settings, store: Path, store_id: str, ownership: Ownership) -> BucketTables | None:
+    """Return where tables are kept that are not in the store, tested and claimed for this store."""
+    if settings.tables is None:
+        return None
+    address = handover.tables_of(settings)
+    assert address is not None
+    tables = BucketTables(address, store, settings.tables_cache_bytes)
+    tables.claim(store_id, ownership.epoch, ownership.lose)
+    logger.info("tables of new streams are kept in %s", address.url)
+    return tables
