@@ -38,7 +38,7 @@ class Cable:
         """How much later a segment comes than it should, as when it was lost and sent again."""
 
     async def restore(self) -> None:
-        """Take connections, on the same port as ever."""
+        """Accept connections on the same port again."""
         self._is_cut = False
         self.port = self.port or free_port()
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
@@ -58,7 +58,7 @@ class Cable:
         self._flowing.clear()
 
     def thaw(self) -> None:
-        """Let flow what was held back, and all that comes."""
+        """Forward what was held back, and everything after it."""
         self._flowing.set()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

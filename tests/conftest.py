@@ -56,7 +56,7 @@ def _record_swallowed_assertions() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_swallowed_assertions() -> Iterator[None]:
-    """Fail a test whose assertion failed in a callback or in a task whose outcome nobody looked at."""
+    """Fail a test if an assertion failed in a callback or in a task that was never awaited."""
     yield
     found = _swallowed.take()
     assert not found, "\n".join(["assertions failed where nothing awaited them:", *found])

@@ -62,7 +62,7 @@ class Replies:
         self.queue: asyncio.Queue[Frame] = asyncio.Queue()
 
     def flush(self) -> None:
-        """Queue what came."""
+        """Queue the messages that arrived."""
         for frame in self.items:
             self.queue.put_nowait(frame)
         self.items.clear()
@@ -73,7 +73,7 @@ class Replies:
 
 
 class Asker:
-    """A client that speaks to one API."""
+    """A client of one API."""
 
     def __init__(self, connection: Connection, prefix: str = "$JS.API") -> None:
         self.connection = connection
@@ -115,7 +115,7 @@ class Asker:
 
 @dataclass
 class Door:
-    """A running API with what it stands on."""
+    """A running API with its domain, connections and server."""
 
     asker: Asker
     domain: Domain

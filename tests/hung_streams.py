@@ -36,7 +36,7 @@ class HungCalls:
         return hang
 
     def heal(self) -> None:
-        """Let all calls continue, those to come too."""
+        """Let all calls continue, including later ones."""
         self._healed.set()
 
 

@@ -46,7 +46,7 @@ def _base64(raw: bytes) -> str:
 
 @dataclass(frozen=True)
 class Operator:
-    """A server config in operator mode, and the credentials file of a user it knows."""
+    """A server config in operator mode, and the credentials file of one of its users."""
 
     config: str
     creds_file: str

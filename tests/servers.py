@@ -68,8 +68,8 @@ class RunningServer:
     async def forgotten(self, stream: str) -> None:
         """Return once nothing of a deleted stream is left on disk, or after a while.
 
-        nats-server answers a delete before that, and a stream of the same name made meanwhile can come up
-        with what the deleted one held.
+        nats-server answers a delete before that, and a stream of the same name created too early can start
+        with the messages of the deleted one.
         """
         streams = self.directory / "jetstream" / "jetstream" / "$G" / "streams"
         for _ in range(FORGOTTEN_ROUNDS):

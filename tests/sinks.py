@@ -14,7 +14,7 @@ class KeptSink:
         self.frames: list[Frame] = []
 
     def flush(self) -> None:
-        """Keep what came."""
+        """Keep the messages that arrived."""
         self.frames += self.items
         self.items.clear()
 

@@ -38,7 +38,7 @@ class Heard:
         self._came = asyncio.Event()
 
     def flush(self) -> None:
-        """Keep what came, and acknowledge it."""
+        """Keep the messages that arrived, and acknowledge them."""
         for frame in self.items:
             message = wire.decode(wire.MsgProto, frame[3])
             self.messages.append(message)
@@ -55,16 +55,16 @@ class Heard:
 
     @property
     def seqs(self) -> list[int]:
-        """Return the sequences that came, in order."""
+        """Return the received sequences, in order."""
         return [message.sequence for message in self.messages]
 
     @property
     def datas(self) -> list[bytes]:
-        """Return the data that came, in order."""
+        """Return the received data, in order."""
         return [message.data for message in self.messages]
 
     async def got(self, count: int) -> Heard:
-        """Return once so many messages have come."""
+        """Return once this many messages have arrived."""
         async with asyncio.timeout(ANSWER_S):
             while len(self.messages) < count:
                 self._came.clear()
@@ -173,7 +173,7 @@ class StanClient:
         return heard, await asyncio.wait_for(answered, ANSWER_S)
 
     async def unsubscribe(self, heard: Heard, **fields: Any) -> Any:
-        """Return the answer to giving a subscription up for good."""
+        """Return the answer to an unsubscribe request."""
         return await self._end(self.subjects.unsubRequests, heard, fields)
 
     async def close_subscription(self, heard: Heard, **fields: Any) -> Any:
@@ -191,7 +191,7 @@ class StanClient:
         return await self.ask(self.subjects.closeRequests, request, wire.CloseResponse)
 
     async def die(self) -> None:
-        """Be gone without a word, as far as heartbeats tell."""
+        """Answer no more heartbeats."""
         self.connection.unsubscribe(self._heartbeat_sid)
         await self.connection.flush()
 
@@ -210,7 +210,7 @@ class _Reply:
         self._answered = answered
 
     def flush(self) -> None:
-        """Let the subscription know where it acknowledges."""
+        """Pass the ack subject on to the subscription."""
         for frame in self.items:
             answer = wire.decode(wire.SubscriptionResponse, frame[3])
             self._heard.ack_inbox = answer.ackInbox
@@ -221,7 +221,7 @@ class _Reply:
 
 @dataclass
 class Streaming:
-    """A running NATS Streaming server with what it stands on."""
+    """A running NATS Streaming server with its domain and connections."""
 
     door: Door
     stan: StanDoor

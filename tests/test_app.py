@@ -81,7 +81,7 @@ async def test_a_store_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> No
 
 
 def others_may(path: Path) -> int:
-    """Return what users who are neither the owner nor in the group may do, and the group beyond reading."""
+    """Return the permissions of other users, and those of the group except reading."""
     mode = stat.S_IMODE(path.stat(follow_symlinks=False).st_mode)
     return mode & 0o027
 
@@ -103,9 +103,9 @@ async def test_other_users_cannot_read_a_store_including_files_of_libraries_and_
 
 
 async def first_answer(url: str, stop: asyncio.Event, up: asyncio.Event) -> tuple[int, list[str]]:
-    """Connect as soon as anybody may, ask at once, over and over; return how often and what went wrong.
+    """Connect as soon as possible and send a request, repeatedly; return how often, and the errors.
 
-    A server outlives a killed engine for a moment: what it says while the engine is not up does not count.
+    A server outlives a killed engine for a moment. Its answers while no engine runs do not count.
     """
     asked, wrong = 0, []
     while not stop.is_set():
@@ -140,7 +140,7 @@ async def _quiet(_: Exception) -> None:
 async def test_whoever_gets_in_is_answered_also_while_the_engine_starts_and_after_a_kill(
     tmp_path: Path,
 ) -> None:
-    """Clients that come with the engine, or come back with it, never meet a server with nobody behind it."""
+    """Clients that connect or reconnect during a start never reach a server whose engine does not answer."""
     running = RunningEngine(tmp_path)
     await running.start()
     async with client(running.client_url) as connection:

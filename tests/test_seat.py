@@ -261,7 +261,7 @@ async def _is_open(port: int) -> bool:
 async def test_what_is_due_when_an_engine_starts_waits_for_interested_consumers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A message that falls due while nobody runs, of a stream that keeps what somebody wants."""
+    """A scheduled message of an interest stream falls due while no engine runs."""
     due_ns = time.time_ns() + 3 * SECOND
     async with served(tmp_path) as client:
         config = {"name": "S", "subjects": ["s.>"], "retention": "interest", "allow_msg_schedules": True}

@@ -33,9 +33,9 @@ PORTS = ("port", "route_port", "leaf_port", "monitor_port")
 
 
 def free_ports(count: int, run: int = 1) -> list[int]:
-    """Return ports that nobody listens on now, each the first of so many in a row.
+    """Return free ports, each the first of this many in a row.
 
-    They lie below those that the kernel gives to outgoing connections, so that none of these takes one.
+    They are below the range that the kernel uses for outgoing connections, so that none of these takes one.
     """
     found: list[int] = []
     while len(found) < count:

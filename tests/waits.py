@@ -29,7 +29,7 @@ async def until(
     tell: Callable[[], str] = lambda: "",
     patience_s: float = PATIENCE_S,
 ) -> None:
-    """Return once something holds, awaited where it must be; fail, and tell, when it never does."""
+    """Return once a condition holds, which may be awaitable; fail with a description after `patience_s`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience_s
     for pause_s in pauses():

@@ -61,6 +61,6 @@ class Twins:
 
 @pytest.fixture
 async def twins(door: Door) -> AsyncIterator[Twins]:
-    """Run a real JetStream beside the engine's API."""
+    """Run a real JetStream next to the engine's API."""
     async with opened_jetstream() as theirs:
         yield Twins(door.asker, theirs)

@@ -111,7 +111,7 @@ async def test_a_message_too_large_for_the_envelope_is_refused_and_the_connectio
 async def test_messages_up_to_a_small_limit_of_the_server_are_answered_or_refused_with_the_reason(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The engine is attached to a server of the user, whose limit the base64 of a message exceeds."""
+    """The engine uses an external server. A message in base64 is larger than that server's limit."""
     limit = 4096
     async with opened_door(tmp_path, config=f"max_payload: {limit}") as door:
         await door.asker.ask("STREAM.CREATE.S", S)

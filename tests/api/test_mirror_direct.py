@@ -20,7 +20,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def answerer(door: Door, asked: str, body: Any = None) -> str:
-    """Return the stream that answers a direct get, or what the answer's status is; nothing for nobody."""
+    """Return the stream that answers a direct get, or the status of the answer, or nothing."""
     try:
         frame = await door.asker.raw(f"$JS.API.DIRECT.GET.{asked}", {"seq": 1} if body is None else body)
     except NoRespondersError:

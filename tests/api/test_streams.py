@@ -304,7 +304,7 @@ async def test_two_requests_for_one_name_at_once_make_one_stream(ask: Asker) -> 
 
 @pytest.mark.parametrize("seq", [2**62 + 1, 2**63 - 1, 2**63, 2**64 - 1])
 async def test_no_sequence_is_purged_to_that_a_table_cannot_hold(ask: Asker, seq: int) -> None:
-    """nats-server takes it; with us each publish afterwards would fail."""
+    """nats-server accepts it. In Headwater every later publish would fail."""
     await ask.ask("STREAM.CREATE.S", S)
     await ask.publish("s.a")
     refused = await ask.ask("STREAM.PURGE.S", {"seq": seq})

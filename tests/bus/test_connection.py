@@ -26,7 +26,7 @@ HEADERS = b"NATS/1.0\r\nK: V\r\n\r\n"
 
 
 async def echoes(options: ConnectOptions) -> bool:
-    """Return whether a message comes back over a connection with these options."""
+    """Return whether a connection with these options receives a message that it sends."""
     connection, sink = Connection(options), KeptSink()
     await connection.connect()
     connection.subscribe(b"echo", sink)
@@ -350,7 +350,7 @@ async def test_reading_continues_when_all_that_paused_it_resume_it() -> None:
 
 
 async def test_a_request_that_is_cancelled_as_its_answer_arrives_is_cancelled() -> None:
-    """Whoever asks in a loop would go on for ever if the cancellation were forgotten."""
+    """A caller that asks in a loop would never end if the cancellation were lost."""
     async with nats_server() as server:
         connection = Connection(ConnectOptions((server.client_url,)))
         await connection.connect()

@@ -35,7 +35,7 @@ from waits import until
 
 
 async def nobody_to_wait_for() -> None:
-    """Stand for an engine that answers."""
+    """Return at once, like an engine that answers."""
 
 
 def engine_of(server: EmbeddedServer) -> Connection:
@@ -57,7 +57,7 @@ async def running(options: EmbeddedOptions) -> AsyncIterator[EmbeddedServer]:
 
 
 def alive(pid: int) -> bool:
-    """Return whether a process runs; one that nobody has waited for does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -218,7 +218,7 @@ def _path() -> dict[str, str]:
 
 
 async def refused_as_if_closed(server: EmbeddedServer) -> bool:
-    """Return whether a client without credentials is turned away without a word about who it is."""
+    """Return whether a client without credentials is refused for another reason than its credentials."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     try:
         writer.write(b'CONNECT {"verbose":false}\r\nPING\r\n')
@@ -336,7 +336,7 @@ def test_a_server_takes_more_than_clients_may_publish() -> None:
 async def test_a_silent_early_client_does_not_block_the_engine(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They are expected, and no error: the log has one only for those whom an open server has no room for."""
+    """Such clients are expected. Only an open server that has no room for a client logs an error."""
     server = EmbeddedServer(EmbeddedOptions(tmp_path, port=0))
     await server.start()
 

@@ -28,7 +28,7 @@ def leaf(server: RunningServer, **credentials: Any) -> ConnectOptions:
 
 
 class AnsweringSink(KeptSink):
-    """Somebody who serves a domain already."""
+    """Answers like an engine that already serves the domain."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()

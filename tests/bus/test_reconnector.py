@@ -22,7 +22,7 @@ Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any
 
 @asynccontextmanager
 async def server_that(behaves: Behaviour) -> AsyncIterator[ConnectOptions]:
-    """Run a server of one's own behaviour and give impatient options for it."""
+    """Run a server with the given behaviour, and yield options with short timeouts for it."""
     serving: list[asyncio.Task[None]] = []
     writers: list[asyncio.StreamWriter] = []
 

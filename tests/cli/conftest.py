@@ -14,7 +14,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 def _no_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have what is piped be as wide as it is, also where whoever runs the tests has set a width."""
+    """Do not limit the width of piped output, also if the environment sets a width."""
     monkeypatch.delenv("COLUMNS", raising=False)
 
 

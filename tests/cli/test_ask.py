@@ -14,7 +14,7 @@ from headwater.errors import SettingsError
 
 
 def answered(question: Callable[[], Any], typed: str) -> tuple[Any, str]:
-    """Return what a question gives when somebody types this, and what they saw."""
+    """Return the result of a question for this typed answer, and the output."""
     given: list[Any] = []
 
     @click.command()

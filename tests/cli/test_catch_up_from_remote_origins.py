@@ -46,7 +46,7 @@ async def copied(sites: RemoteSites, count: int) -> None:
 
 
 async def finished(sites: RemoteSites, waiting: asyncio.Task[Json]) -> int:
-    """Return how many messages the mirror held when the wait ended; copying continues meanwhile."""
+    """Return how many messages the mirror held when the wait ended; a copier runs at the same time."""
 
     async def ended() -> bool:
         await sites.copier.tick()

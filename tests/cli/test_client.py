@@ -26,7 +26,7 @@ def inner() -> None:
 @click.argument("name")
 @client_command
 def where(caller: Caller, name: str) -> None:
-    """Say whom the command would speak to."""
+    """Print the server that the command would use."""
     found = caller.connection
     click.echo(f"{name} {found.server} {found.prefix} {found.timeout:g} {caller.as_json}")
 

@@ -31,7 +31,7 @@ def test_nothing_is_waited_for_once_all_is_copied() -> None:
 def plain(*heard_s: tuple[float, float, float]) -> list[bool]:
     """Return whether a wait continues after each answer of a plain server.
 
-    An answer is given by when it was asked for, when it came, and how long the origin was silent by then.
+    An answer is given by the time of the request, the time of the reply, and the origin's time of inactivity.
     """
     wait = CatchUp(0.0)
     infos = [
@@ -41,7 +41,7 @@ def plain(*heard_s: tuple[float, float, float]) -> list[bool]:
 
 
 def test_a_plain_server_that_has_just_begun_is_not_believed_that_nothing_is_missing() -> None:
-    """It reports a lag of zero before the first message. Its one contact is the answer to its request."""
+    """It reports a lag of zero before the first message. Only the answer to its request made it active."""
     assert plain((1.1, 1.1, 0.1), (1.5, 1.5, 0.5), (4.0, 4.0, 3.0), (9.0, 9.0, 8.0)) == [True] * 4
 
 

@@ -36,7 +36,7 @@ async def copied(probe: Probe, stream: str, **wanted: int) -> None:
 
 
 async def arrived(probe: Probe, stream: str, subject: str) -> None:
-    """Wait until the stream holds a message on a subject; that it never comes is a stumble."""
+    """Wait until the stream holds a message on a subject; a timeout is recorded as a stumble."""
     try:
         async with asyncio.timeout(COPIED_WITHIN_S):
             while "message" not in await probe.quietly(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject}):
@@ -77,7 +77,7 @@ async def held(probe: Probe, stream: str) -> list[Config]:
 
 
 def headers(message: Config) -> str:
-    """Return the headers of a stored message, who the origin was by its identity left out."""
+    """Return the headers of a stored message without the origin's identity."""
     given = base64.b64decode(message.get("hdrs", "")).decode()
     return SOURCE.sub(_nameless, given)
 
@@ -99,7 +99,7 @@ async def mirrored(probe: Probe, origin: str, mirror: str) -> None:
 
 
 async def sourced(probe: Probe, stream: str) -> None:
-    """Record every message of a stream by where it came from; how origins interleave is free."""
+    """Record every message of a stream by its origin; the order between origins is not compared."""
     by_origin: dict[str, list[Config]] = {}
     for message in await held(probe, stream):
         found = SOURCE.search(base64.b64decode(message.get("hdrs", "")).decode())

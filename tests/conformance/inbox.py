@@ -42,7 +42,7 @@ class Inbox:
         await self._queue.put(msg)
 
     async def take(self, count: int, label: str = "delivered", within: float = ANSWER_WITHIN_S) -> list[Msg]:
-        """Record and return the next messages, fewer when they do not come in time."""
+        """Record and return the next messages, or fewer if they do not arrive in time."""
         taken = await self.next(count, within)
         shown: list[Any] = [self.shown(msg) for msg in taken]
         if len(taken) < count:
@@ -51,7 +51,7 @@ class Inbox:
         return taken
 
     async def next(self, count: int, within: float = ANSWER_WITHIN_S) -> list[Msg]:
-        """Return the next messages unrecorded, fewer when they do not come in time."""
+        """Return the next messages unrecorded, or fewer if they do not arrive in time."""
         taken: list[Msg] = []
         try:
             async with asyncio.timeout(within):
@@ -62,7 +62,7 @@ class Inbox:
         return taken
 
     def rest(self, label: str = "the rest") -> None:
-        """Record what has come and was not taken, which is mostly nothing."""
+        """Record the messages that arrived and were not taken, usually none."""
         shown = []
         while not self._queue.empty():
             shown.append(self.shown(self._queue.get_nowait()))
@@ -113,7 +113,7 @@ class Used:
         return await self._probe.api(f"CONSUMER.CREATE.{self._path}", body, label=label)
 
     async def pull(self, box: Inbox, body: Body = None) -> None:
-        """Send a pull request whose messages come to the inbox."""
+        """Send a pull request; its messages are sent to the inbox."""
         await self._probe.nc.publish(
             f"$JS.API.CONSUMER.MSG.NEXT.{self._path}", encoded(body), reply=box.subject
         )
@@ -131,7 +131,7 @@ class Used:
         self._probe.record(f"ack {text(body)}", f"PUB {ack_subject(msg.reply)} {text(body)}", answer)
 
     async def info(self, label: str = "") -> dict[str, Any]:
-        """Record how the consumer stands, its config aside."""
+        """Record the consumer's state without its config."""
         answer = await self.quietly()
         shown = {key: value for key, value in answer.items() if key not in ("config", "type")}
         self._probe.record(
@@ -140,7 +140,7 @@ class Used:
         return answer
 
     async def quietly(self) -> dict[str, Any]:
-        """Return how the consumer stands, unrecorded."""
+        """Return the consumer's state, unrecorded."""
         return await self._probe.quietly(f"CONSUMER.INFO.{self._path}")
 
     async def settle(self, label: str = "", **wanted: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from conformance.noted import NOTED
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the text is the pattern, in which `*` stands for anything and nothing else is special."""
+    """Return whether the text matches the pattern, in which `*` matches any text."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
 
 

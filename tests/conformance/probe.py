@@ -32,7 +32,7 @@ Headers = Mapping[str, str] | None
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What came back for one step of a scenario."""
+    """The answer to one step of a scenario."""
 
     label: str
     request: str
@@ -99,7 +99,7 @@ class Heard:
         await self.queue.put(msg)
 
     async def take(self, count: int, label: str | None = None, within: float = ANSWER_WITHIN_S) -> list[Any]:
-        """Record the next messages, fewer when they do not come in time."""
+        """Record the next messages, or fewer if they do not arrive in time."""
         taken: list[Any] = []
         try:
             async with asyncio.timeout(within):
@@ -148,7 +148,7 @@ class Probe:
         headers: Headers = None,
         timeout: float = ANSWER_WITHIN_S,
     ) -> dict[str, Any]:
-        """Return the answer to a request unrecorded; that none came is an answer too."""
+        """Return the answer to a request unrecorded; no answer is a result, too."""
         given = dict(headers) if headers else None
         try:
             answer = message(await self.nc.request(subject, payload, timeout=timeout, headers=given))
@@ -279,7 +279,7 @@ class Probe:
 
     @asynccontextmanager
     async def listening(self, subject: str) -> AsyncIterator[Heard]:
-        """Hear a subject for as long as the block runs."""
+        """Subscribe to a subject for the length of a block."""
         heard = Heard(self, subject)
         subscription = await self.nc.subscribe(subject, cb=heard.keep)
         await flushed(self.nc)
@@ -300,7 +300,7 @@ class Probe:
 
 
 async def delete_streams(server: Server) -> None:
-    """Leave a server without streams, whoever made them."""
+    """Delete all streams of a server."""
     async with Probe.connected(server):
         pass
 

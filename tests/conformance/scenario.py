@@ -27,7 +27,7 @@ class Scenario:
             return probe.answers
 
     async def attempt(self, server: Server) -> list[Answer]:
-        """Record as far as it goes: a script that stumbles over an answer says so as its last one."""
+        """Run the script; if an answer makes it fail, that is recorded as its last answer."""
         async with Probe.connected(server) as probe:
             try:
                 await self.script(probe)

@@ -101,10 +101,10 @@ class NatsServer(Server):
         return [binary, *address, "--jetstream", "--store_dir", str(self.directory / "store")]
 
     async def forgotten(self, stream: str) -> None:
-        """Wait for the files to go: 2.15.1 removes them behind the answer, under a hidden name.
+        """Wait until the files are removed: 2.15.1 removes them after the answer, under a hidden name.
 
         A stream created and deleted by the same name in between collides with what is still being
-        removed: its own files then stay, and the next stream of that name comes up with old messages.
+        removed: its own files then stay, and the next stream of that name starts with old messages.
         """
         if len(stream) > LONGEST_REMOVED:
             return

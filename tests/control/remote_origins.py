@@ -37,7 +37,7 @@ class RemoteSites:
         return int((await self.origin.ask(f"STREAM.INFO.{stream}"))["state"]["messages"])
 
     async def emptied(self, stream: str, left: int = 0) -> None:
-        """Return once the origin holds so many messages; copying continues meanwhile."""
+        """Return once the origin holds this many messages; copying continues during the wait."""
 
         async def reached() -> bool:
             await self.copier.tick()

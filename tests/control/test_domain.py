@@ -221,7 +221,7 @@ async def test_a_failed_update_leaves_the_old_config_in_force_and_in_the_catalog
 async def test_an_update_that_ends_while_it_removes_messages_is_not_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An engine that stops waits only so long for a request. What it has removed by then is gone for good."""
+    """A stopping engine waits a limited time for a request. Messages removed until then stay removed."""
     removing = asyncio.Event()
 
     async def for_ever(*_: object) -> None:

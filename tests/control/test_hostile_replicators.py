@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 
 class Stranger:
-    """A client that sees everything on the server, and knows no secret."""
+    """A client that receives all messages of the server and has no secret."""
 
     def __init__(self, door: Door, connection: Connection) -> None:
         self.connection = connection
@@ -61,7 +61,7 @@ class Stranger:
 
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[tuple[Door, Copier, Stranger]]:
-    """Yield an engine with an origin and a copy of it, its replicator, and a stranger who listens."""
+    """Yield an engine with an origin and a copy of it, its replicator, and a subscribed stranger."""
     async with copying(tmp_path / "store") as (door, copier):
         stranger = Stranger(door, await connected(door.client_url))
         stranger.connection.subscribe(b"$HEADWATER.>", stranger)

@@ -48,7 +48,7 @@ def workshop_of(tmp_path: Path, compact_interval_s: float = 0.02) -> Workshop:
 
 
 def read(path: Path) -> bytes:
-    """Return what a file holds; nothing if it was unlinked meanwhile."""
+    """Return the content of a file; nothing if it was unlinked."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -331,7 +331,7 @@ class Looks:
 
 
 async def rests(looks: Looks) -> None:
-    """Return once nobody looks at a stream for several rounds of each kind."""
+    """Return once the housekeeper has not visited a stream for several rounds of each kind."""
 
     async def unchanged() -> bool:
         before = looks.count

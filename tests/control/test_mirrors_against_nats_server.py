@@ -50,7 +50,7 @@ class Twins:
             assert ours == await self.theirs.publish(subject, b"data", block)
 
     async def both(self, stream: str, last_seq: int) -> Json:
-        """Return the state of a stream once both have come to a sequence; the states must be alike."""
+        """Return the state of a stream once both have reached a sequence; the states must be equal."""
         await self._copier.until(self._reached(self.ours, stream, last_seq))
         reached = self._reached(self.theirs, stream, last_seq)
         for _ in range(ROUNDS):

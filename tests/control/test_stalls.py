@@ -32,7 +32,7 @@ async def fare(door: Door, target: str = "M") -> dict[str, Any]:
 async def until(
     door: Door, reached: Callable[[dict[str, Any]], bool], copier: Copier | None = None
 ) -> dict[str, Any]:
-    """Return the status of the mirror once that is so; a copier continues meanwhile."""
+    """Return the status of the mirror once the condition holds; a copier runs at the same time."""
     shown: dict[str, Any] = {}
     for _ in range(ROUNDS):
         shown = await fare(door)

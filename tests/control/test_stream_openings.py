@@ -204,7 +204,7 @@ async def test_a_stream_whose_opening_hangs_is_offline_until_it_is_open_and_dela
 async def test_a_stream_that_is_made_again_while_one_of_its_name_is_still_being_opened_is_the_only_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: str, fails: bool
 ) -> None:
-    """The opening goes on in the deleted stream's directory, and shows, declares and touches nothing else."""
+    """The first opening continues in the directory of the deleted stream and changes nothing outside it."""
     async with services(tmp_path) as shared:
         async with opened_domain(tmp_path, shared) as domain:
             await domain.create_stream(config("b", description="old"))

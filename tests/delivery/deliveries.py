@@ -107,17 +107,17 @@ class Desk:
         return kind(config, self.clock.now_ns(), state, self.consumers, only=only)
 
     def listen(self, subject: bytes, queue: bytes = b"") -> None:
-        """Have somebody listen on a subject."""
+        """Add a subscriber to a subject."""
         self.outlet.listeners.add((subject, queue))
         self.consumers.on_interest()
 
     def leave(self, subject: bytes, queue: bytes = b"") -> None:
-        """Have whoever listens leave."""
+        """Remove the subscriber of a subject."""
         self.outlet.listeners.discard((subject, queue))
         self.consumers.on_interest()
 
     def pull(self, consumer: Consumer, to: bytes = b"box", **request: Any) -> None:
-        """Send a pull request for which somebody listens."""
+        """Send a pull request whose reply subject has a subscriber."""
         self.outlet.listeners.add((to, b""))
         consumer.pull(json.dumps(request or {"batch": 1}).encode(), to)
 
@@ -134,7 +134,7 @@ class Desk:
         return taken
 
     async def rest(self) -> None:
-        """Let whatever is under way come to its end."""
+        """Wait until all tasks have nothing to do."""
         for _ in range(20):
             await asyncio.sleep(0)
         await self.stream.publishing.settled()
@@ -163,7 +163,7 @@ async def left(running: Desk) -> list[int]:
 
 
 def confirmed(workshop: Workshop) -> list[bytes]:
-    """Return to whom an acknowledgement was confirmed."""
+    """Return the reply subjects of confirmed acks."""
     lines = bytes(workshop.answers.frames).split(b"\r\n")
     return [line.split(b" ")[1] for line in lines if line.startswith(b"PUB ack")]
 

@@ -16,7 +16,7 @@ from waits import until
 
 
 class Place:
-    """Where a consumer stands, moved by the test."""
+    """The position of a consumer, set by the test."""
 
     def __init__(self, desk: Desk, filters: tuple[str, ...] = (), only: Sequence[int] = ()) -> None:
         self.next_seq = 1
@@ -30,7 +30,7 @@ class Place:
         return len(self.backlog)
 
     def chosen(self) -> list[int]:
-        """Return which sequences come next."""
+        """Return the next sequences."""
         found = self.feed.resident(self.next_seq)
         assert found is not None
         return [int(found.run.seqs[row]) for row in self.backlog.chosen(found)]

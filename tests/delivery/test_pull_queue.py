@@ -14,7 +14,7 @@ S = 1_000_000_000
 
 
 def formal(**fields: Any) -> PullRequest:
-    """Return a request that came as an object."""
+    """Return a request with a JSON object as its body."""
     return PullRequest(formal=True, **fields)
 
 
@@ -32,7 +32,7 @@ def prioritised(policy: PriorityPolicy, *requests: PullRequest, **config: Any) -
 
 
 def serve(waiting: PullQueue, rounds: int, size: int = 10) -> str:
-    """Serve one message at a time, and return who got them."""
+    """Serve one message at a time, and return the receiver of each."""
     order = ""
     for _ in range(rounds):
         request = waiting.next(1, 100, 0)

@@ -547,7 +547,7 @@ class Consumer(RuleBasedStateMachine):
             assert self.state.needs(seq) == (owed or unseen_all)
 
     def teardown(self) -> None:
-        """Nothing is lost: all that is owed goes out again until it is settled or spent."""
+        """Nothing is lost: messages are redelivered until they are settled or reach the delivery limit."""
         if not hasattr(self, "state"):
             return
         owed = set(self.model.due)

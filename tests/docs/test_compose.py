@@ -38,7 +38,7 @@ def compose() -> dict[str, Any]:
 
 
 def environment(name: str) -> dict[str, str]:
-    """Return the environment of a service, beside that of this process."""
+    """Return the environment of a service, added to that of this process."""
     return {**os.environ, **compose()["services"][name]["environment"]}
 
 

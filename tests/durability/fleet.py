@@ -160,7 +160,7 @@ class Fleet:
             await self.publishers[name].burst(self.clients[site], count, size)
 
     async def acknowledged(self) -> None:
-        """Return once every message that was ever published is acknowledged."""
+        """Return once every published message is acknowledged."""
 
         async def none_open() -> bool:
             await self.publish(0, 0)
@@ -208,7 +208,7 @@ class Fleet:
         return found
 
     def tell(self) -> str:
-        """Return what the parts have said last, for whoever must find out what went wrong."""
+        """Return the last output of all parts, to analyse a failure."""
         logs = {"hub": self.hub.log, "lake": self.lake.log, "replicator": self.replicator.log}
         return "\n".join(f"--- {name}\n{log[-3000:]}" for name, log in logs.items())
 

@@ -247,7 +247,7 @@ class Letters:
 
     @property
     def count(self) -> int:
-        """Return how many messages were acknowledged and have come."""
+        """Return how many messages were both acknowledged and received."""
         return min(len(self._acked), len(self._heard.messages))
 
     async def declare(self) -> None:
@@ -288,7 +288,7 @@ class Letters:
             await asyncio.sleep(0.05)
 
     async def audit(self) -> None:
-        """Check that all has come in order, and that the durable goes on after what it has."""
+        """Check that everything arrived in order, and that the durable continues after its last message."""
         heard = self._heard
         await until(lambda: set(self._acked) <= set(heard.datas), "all letters come", patience_s=DRAIN_S)
         firsts = list(dict.fromkeys(heard.seqs))
@@ -301,7 +301,7 @@ class Letters:
         await until(self._goes_on_after_the_last, "the durable goes on after what was acknowledged")
 
     async def _goes_on_after_the_last(self) -> bool:
-        """Leave the subscription and return; say whether only a letter that was sent meanwhile comes."""
+        """Close and reopen the subscription; return whether only the message sent in between arrives."""
         assert (await self._reader.close_subscription(self._heard)).error == ""
         await self._publish(b"marker")
         self._heard = await self._subscribe()

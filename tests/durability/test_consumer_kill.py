@@ -42,7 +42,7 @@ class Publisher:
         self.stored: list[str] = []
 
     async def work(self, client: Client) -> None:
-        """Publish for as long as there is somebody to take it."""
+        """Publish while the engine runs."""
         while client.is_connected:
             name = f"{self._subject}-{len(self.stored)}"
             with suppress(nats.errors.Error):
@@ -79,7 +79,7 @@ async def declare(client: Client, name: str, retention: str, **config: Any) -> N
 
 
 async def one_life(running: RunningEngine, chance: Random, works: list[Any]) -> None:
-    """Let everybody work until the engine is killed at some moment, then start it again."""
+    """Let all clients work until the engine is killed at a random moment, then start it again."""
     client = await connect(running)
     tasks = [asyncio.create_task(work.work(client)) for work in works]
     await asyncio.sleep(chance.uniform(0.02, 0.6))
@@ -92,7 +92,7 @@ async def one_life(running: RunningEngine, chance: Random, works: list[Any]) -> 
 
 
 async def drained(client: Client, name: str, works: list[Worker]) -> dict[str, Any]:
-    """Have what is left delivered, and return how the consumer stands once nothing is."""
+    """Have the remaining messages delivered, and return the consumer's state after that."""
     tasks = [asyncio.create_task(work.work(client)) for work in works]
     try:
         for _ in range(PATIENCE_ROUNDS):

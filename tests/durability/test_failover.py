@@ -79,7 +79,7 @@ class Crossing:
 
 
 class OldClients:
-    """A publisher and a subscriber of NATS Streaming, who never connect a second time."""
+    """A publisher and a subscriber of NATS Streaming that never reconnect."""
 
     def __init__(self, url: str) -> None:
         self.reader = Reader(url, "reader", durableName="mine")
@@ -95,7 +95,7 @@ class OldClients:
         self._publishing = asyncio.create_task(self.publisher.run())
 
     async def end(self) -> None:
-        """Return once everything that was published is acknowledged and has come."""
+        """Return once everything that was published is acknowledged and was received."""
         assert self._publishing is not None
         self.publisher.stop()
         await asyncio.wait_for(self._publishing, 120)

@@ -182,7 +182,7 @@ async def test_an_engine_starts_on_a_full_disk_and_continues_when_there_is_room(
 
 
 def contents(store: Path) -> dict[str, bytes]:
-    """Return every file but those that say who tried to start last."""
+    """Return every file except those that record the last start."""
     found = (path for path in store.rglob("*") if path.is_file())
     return {str(path): path.read_bytes() for path in found if path.name not in ("engine.lock", "epoch")}
 

@@ -220,7 +220,7 @@ class Engines:
             await self._journal.lose_leader()
 
     async def _blink(self, serving: CabledEngine, waiting: CabledEngine, clients: Clients) -> bool:
-        """Cut the engine off until it notices: it goes on, unless the other one was faster."""
+        """Cut the engine off until it notices; it continues unless the other engine took over first."""
         seen = serving.log.count(NOTICED_WORDS)
         serving.cut()
         await serving.running.says(NOTICED_WORDS, seen + 1)

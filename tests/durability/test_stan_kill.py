@@ -109,17 +109,17 @@ class Reader:
 
     @property
     def seqs(self) -> list[int]:
-        """Return all sequences in the order they came."""
+        """Return all sequences in the order of arrival."""
         return [seq for heard in self._heard for seq in heard.seqs]
 
     @property
     def datas(self) -> set[bytes]:
-        """Return all that came."""
+        """Return the data of all received messages."""
         return {data for heard in self._heard for data in heard.datas}
 
     @property
     def first_seqs(self) -> list[int]:
-        """Return each sequence where it came first."""
+        """Return each sequence once, in the order of its first arrival."""
         return list(dict.fromkeys(self.seqs))
 
 

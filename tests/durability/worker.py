@@ -59,7 +59,7 @@ class Worker:
         """How likely a message is acknowledged; the others are handed back."""
 
     async def work(self, client: Client) -> None:
-        """Pull and acknowledge for as long as there is somebody to ask."""
+        """Pull and acknowledge while the engine runs."""
         inbox = client.new_inbox()
         arrivals = await client.subscribe(inbox)
         while client.is_connected:

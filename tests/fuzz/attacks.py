@@ -285,7 +285,7 @@ class Attacks:
         self._makers = [maker for _, maker in makers]
 
     def _streaming(self) -> Attack:
-        """Return a request of a NATS Streaming client: some are right, of clients that come and go."""
+        """Return a request of a NATS Streaming client; some are valid, of clients that connect and leave."""
         kind, subject = self._pick(STAN_REQUESTS)
         if kind is stan.PubMsg:
             subject += f".{self._channel()}"
@@ -377,7 +377,7 @@ class Attacks:
         return Attack("pull", subject.encode(), self._maybe_headers(), body)
 
     def _transfer(self) -> Attack:
-        """Return a chunk of an archive that nobody asked for, or the beginning of one."""
+        """Return an unrequested chunk of an archive, or the beginning of a transfer."""
         stream = self._stream()
         if self._random.random() < 0.5:
             body = _json({"config": {"name": stream, "subjects": [self._subject()]}, "state": self._value()})
@@ -522,7 +522,7 @@ class Attacks:
 
 
 def is_sendable(attack: Attack) -> bool:
-    """Return whether the attack is one line of the protocol: a server cuts off who sends others."""
+    """Return whether the attack is one line of the protocol; after anything else a server disconnects."""
     subject = attack.subject
     return 0 < len(subject) < 3500 and not any(
         blank in subject for blank in (b" ", b"\r", b"\n", b"\t", b"\0", b"\f")

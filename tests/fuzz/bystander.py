@@ -40,7 +40,7 @@ class Bystander:
         self._asking = asyncio.create_task(self._ask(), name="bystander")
 
     async def stop(self) -> None:
-        """Ask no more; raise what went wrong meanwhile."""
+        """Stop asking; raise the error that occurred, if any."""
         assert self._asking is not None
         if self._asking.done():
             self._asking.result()

@@ -51,7 +51,7 @@ async def connected(url: str, **options: str) -> Connection:
 
 
 def internal(running: RunningEngine) -> ConnectOptions:
-    """Return how a replicator connects: the only one who may speak where receipts go."""
+    """Return how a replicator connects, which alone may publish receipts."""
     return handover.connect_options(str(running.store / handover.NAME), "$G", "fuzz")
 
 

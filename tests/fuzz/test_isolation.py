@@ -136,7 +136,7 @@ async def two_accounts(directory: Path) -> AsyncIterator[tuple[RunningEngine, st
 
 
 async def test_a_tenant_of_one_account_reaches_nothing_of_another(tmp_path: Path) -> None:
-    """The tenant may do everything in its own account, and tries what a fuzzer and an insider think of."""
+    """The tenant has all permissions in its own account. It sends generated requests and targeted ones."""
     seed = choose_seed()
     async with two_accounts(tmp_path) as (running, url):
         sales, _ = await connected(url, "sales", "s")
@@ -180,7 +180,7 @@ async def test_a_tenant_of_one_account_reaches_nothing_of_another(tmp_path: Path
 
 
 async def test_no_answer_goes_where_only_engines_speak(tmp_path: Path) -> None:
-    """nats-server lets a client name any subject for an answer, also one that it may not publish on."""
+    """In nats-server a client may name any reply subject, also one that it may not publish to."""
     async with engine(tmp_path, "--stan", "cluster") as running:
         insider = Connection(handover.connect_options(str(running.store / handover.NAME), "$G", "test"))
         stranger = Connection(ConnectOptions((running.client_url,)))

@@ -90,7 +90,7 @@ class Sites:
         return int(ack["seq"])
 
     async def holds(self, stream: str, last_seq: int, *, messages: int | None = None) -> None:
-        """Return once the edge's stream has come this far."""
+        """Return once the edge's stream has reached this sequence."""
 
         async def there() -> bool:
             state = (await self.edge(f"STREAM.INFO.{stream}"))["state"]
@@ -111,7 +111,7 @@ class Sites:
         return found
 
     def tell(self) -> str:
-        """Return what both sites have said, for whoever must find out why they differ."""
+        """Return the output of both sites, to analyse a failure."""
         return f"--- server\n{self.server.log[-3000:]}\n--- engine\n{self.engine.log[-3000:]}"
 
 

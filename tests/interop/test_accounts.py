@@ -44,7 +44,7 @@ system_account: SYS
 
 
 def _import(export: str) -> str:
-    """Return the import that goes with an export."""
+    """Return the import of an export."""
     subject = export.split('"')[1]
     if "stream:" in export.split('"')[0]:
         return f'{{ stream: {{ account: ACME, subject: "{subject}" }} }}'

@@ -74,7 +74,7 @@ def texts(messages: list[Json]) -> list[str]:
 
 
 def source_headers(messages: list[Json]) -> list[str]:
-    """Return what each message says of where it came from."""
+    """Return the source header of each message."""
     blocks = (base64.b64decode(message["hdrs"]).decode() for message in messages)
     return [block.partition("Nats-Stream-Source: ")[2].partition("\r\n")[0] for block in blocks]
 

@@ -109,7 +109,7 @@ async def copied(hub: RemoteSites, stream: str) -> list[tuple[int, str, bytes]]:
 
 
 async def other_consumer(hub: RemoteSites, **more: Any) -> None:
-    """Make a consumer of somebody else's at the origin."""
+    """Create a consumer of another client at the origin."""
     asked = {"stream_name": "O", "config": {"durable_name": "OTHER", "ack_policy": "explicit", **more}}
     assert "error" not in await hub.origin.ask("CONSUMER.DURABLE.CREATE.O.OTHER", asked)
 

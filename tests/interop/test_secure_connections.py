@@ -27,7 +27,7 @@ HASHED = "$2a$11$JT/tW2C6m9ClXyb9Ef.xTeJ1yhyfElfPl3rlR.zKtKIvyciYXWHrK"
 
 @dataclass(frozen=True)
 class Proof:
-    """How a server knows its users, and what an engine shows it."""
+    """How a server authenticates its users, and the engine's settings for it."""
 
     config: str
     options: dict[str, str]

@@ -205,7 +205,7 @@ async def test_an_address_that_was_never_claimed_is_refused_while_it_is_away(
 
 
 async def is_refused(js: JetStreamContext, seq: int) -> bool:
-    """Return whether a message cannot be read because the bucket is away."""
+    """Return whether a message cannot be read because the bucket is unreachable."""
     try:
         await js.get_msg("ORDERS", seq)
     except APIError as error:

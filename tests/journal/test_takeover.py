@@ -102,7 +102,7 @@ class HeldUpJournal(ObjectJournal):
     meanwhile: Callable[[], None] = staticmethod(lambda: None)
 
     def append(self, position: int, record: bytes) -> None:
-        """Append once that has happened which happens meanwhile."""
+        """Append after the concurrent change was made."""
         self.meanwhile()
         super().append(position, record)
 

@@ -114,7 +114,7 @@ class SuspendedDisk(RealDisk):
 def test_an_engine_that_lost_the_store_cannot_replace_its_successors_checkpoint(
     tmp_path: Path, disk: RealDisk, removes: bool
 ) -> None:
-    """At whichever operation it is suspended; also if the successor could not remove what it had prepared."""
+    """This holds at every operation at which it is suspended, and if its prepared file was not removed."""
     operation, suspended = 1, True
     while suspended:
         home = tmp_path / f"{operation}"

@@ -105,7 +105,7 @@ def test_a_pattern_that_is_not_valid_matches_nothing(pattern: str) -> None:
 
 
 def test_a_hostile_pattern_takes_no_more_steps_than_it_has_tokens() -> None:
-    """With backtracking each of these would outlive the test run."""
+    """With backtracking, each of these would take longer than the whole test run."""
     subject_text = ".".join("a" * 2000).encode()
     for hostile in (">." * 60 + "x", "*." * 1999 + "x", "*." * 1000 + ">.x", "*." * 3000 + ">"):
         assert not Filter(hostile).matches(subject_text)
@@ -134,7 +134,7 @@ def test_odd_patterns_find_the_same_among_many(pattern: str) -> None:
 
 
 def test_a_hostile_pattern_among_many_takes_no_more_steps_than_it_has_tokens() -> None:
-    """With backtracking this would outlive the test run."""
+    """With backtracking, this would take longer than the whole test run."""
     subjects = [b".".join([b"a" * 500] * 60) + b".%d" % n for n in range(50)]
     assert list(Filter("*." * 60 + "x").among(subjects)) == []
     assert len(list(Filter("*." * 60 + "*").among(subjects))) == 50

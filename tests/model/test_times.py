@@ -86,6 +86,6 @@ def test_every_duration_survives_the_text(ns: int) -> None:
 
 
 def test_a_duration_of_thousands_of_digits_or_parts_is_none() -> None:
-    """Clients send them, in a header or an ack, and Python refuses numbers of more than 4,300 digits."""
+    """Clients can send one in a header or an ack. Python rejects numbers of more than 4,300 digits."""
     assert times.parse_duration("1" * 5000 + "s") is None
     assert times.parse_duration("1ns" * 20_000) is None

@@ -78,7 +78,7 @@ class Cinemas:
         return (await asyncio.to_thread(self.shell, *command, NATS_URL="")).out
 
     def tell(self) -> str:
-        """Return what all parts have said, for whoever must find out why they differ."""
+        """Return the output of all parts, to analyse a failure."""
         logs = [f"{name}/engine.log" for name in ("hub", *SPOKES)] + ["replicator.log", "hub/hub.log"]
         return "\n".join(f"--- {log}\n{self.sites.log_of(log)[-3000:]}" for log in logs)
 
@@ -138,7 +138,7 @@ class Cinemas:
             await asyncio.sleep(0.1)
 
     async def messages(self, site: str, stream: str) -> list[Json]:
-        """Return every message of a stream in order: sequence, subject, data, the stream it came from."""
+        """Return every message of a stream in order: sequence, subject, data, origin."""
         found: list[Json] = []
         async with self.client(site) as client:
             jetstream = client.jetstream(timeout=ANSWER_S, domain=site)
@@ -179,7 +179,7 @@ class Cinemas:
             link.delay_s, link.bytes_per_s = 0.0, 0
 
     def _lose(self, chance: random.Random) -> float:
-        """Return how late a segment comes: one that is lost comes again, and all behind it waits."""
+        """Return the delay of a segment; a lost one is sent again, and all later ones wait for it."""
         if chance.random() >= LOSS:
             return 0.0
         self.lost += 1
@@ -242,9 +242,9 @@ async def _ignore(error: Exception) -> None:
 def opened_cinemas(
     directory: Path, nodes: int = 1, files: Callable[[str], list[Path]] | None = None
 ) -> Iterator[Cinemas]:
-    """Run the sites of the example with Spark, every link on a cable of its own; streams are not made yet.
+    """Run the sites of the example with Spark, each link through its own cable; no streams exist yet.
 
-    The first cinema's link logs in as the users do; the second one's has a user of its own. With three nodes,
+    The first cinema's link logs in like its users; the second one's has its own user. With three nodes,
     the headquarters has two engines.
     """
     files = files or guide_files
@@ -271,7 +271,7 @@ def opened_cinemas(
 
 
 def netem(port: int) -> list[str]:
-    """Return the commands that have the kernel slow down what goes to and from a port of this machine."""
+    """Return the commands with which the kernel delays the traffic of a port of this machine."""
     slow = f"netem delay {DELAY_S * 1000:g}ms loss {LOSS:.0%} rate {RATE}bit limit 10000"
     match = "tc filter add dev lo protocol ip parent 1: prio 1 u32 match ip"
     return [

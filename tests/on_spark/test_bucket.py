@@ -28,7 +28,7 @@ def settings_file(directory: Path) -> Path:
 
 
 def kill_replicators(running: RunningEngine) -> int:
-    """Kill the replicators that the engine has started; workers of Spark come and go meanwhile."""
+    """Kill the replicators that the engine has started; Spark's workers start and end during this."""
     killed = 0
     for process in psutil.Process(running.pid).children(recursive=True):
         try:

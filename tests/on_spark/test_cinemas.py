@@ -49,7 +49,7 @@ def cinemas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cinemas]:
 
 
 def rows(report: str) -> list[list[str]]:
-    """Return the cells of a report's lines; how long ago an origin was heard of is left out."""
+    """Return the cells of a report's lines without the time since the origin was last active."""
     found = []
     for line in report.splitlines():
         if "│" in line:

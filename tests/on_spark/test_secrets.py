@@ -31,7 +31,7 @@ MARKER = "marker-3f9c-password"
 
 @dataclass(frozen=True)
 class Place:
-    """A nats-server, how an engine proves there who it is, and what nobody may see of that."""
+    """A nats-server, the engine's credentials there, and the secrets that must not be visible."""
 
     name: str
     config: str
@@ -157,7 +157,7 @@ def _awaited(holds: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:
 
 
 async def copying(stack: AsyncExitStack, running: RunningEngine, place: Place) -> tuple[Asker, KeptSink]:
-    """Store five messages at a place, have them copied into another domain; return who asks there."""
+    """Store five messages at a place, have them copied into another domain; return that domain's client."""
     file = str(running.store / handover.NAME)
     connection = Connection(handover.connect_options(file, f"{place.name}-copy", "test"))
     await connection.connect()

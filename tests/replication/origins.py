@@ -84,7 +84,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader brought, and how far it says that it has come."""
+    """What a reader has read, and the position that it reports."""
 
     messages: list[Message]
     through: int
@@ -155,7 +155,7 @@ async def _connected(url: str) -> AsyncIterator[Site]:
 
 
 class Proxy:
-    """Stands between a reader and a real JetStream, and gives other answers where a test wants them."""
+    """A proxy between a reader and a real JetStream that changes the answers that a test chooses."""
 
     def __init__(self, connection: Connection) -> None:
         self.items: list[Frame] = []
@@ -166,7 +166,7 @@ class Proxy:
         connection.subscribe(f"{PREFIX}.>".encode(), self)
 
     def flush(self) -> None:
-        """Answer what came, or hand it on."""
+        """Answer the requests that arrived, or forward them."""
         frames, self.items[:] = list(self.items), []
         for subject, reply, _, body in frames:
             endpoint = subject.decode().removeprefix(PREFIX + ".")

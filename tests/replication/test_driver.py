@@ -46,7 +46,7 @@ class Pauses:
 
 
 class AwayEngine(FakeEngine):
-    """An engine that is away for some plans or commits."""
+    """An engine that does not answer some plans or commits."""
 
     def __init__(self, plans: int = 0, commits: int = 0) -> None:
         super().__init__()

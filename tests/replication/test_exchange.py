@@ -36,7 +36,7 @@ def receipt(name: str, size: int = 0) -> Receipt:
 
 
 def exchange_of(connection: Connection, secret: bytes = SECRET) -> Exchange:
-    """Return an exchange that knows a secret."""
+    """Return an exchange with a secret."""
     return Exchange(connection, STORE_ID, secret=lambda: secret)
 
 

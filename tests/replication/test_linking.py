@@ -308,7 +308,7 @@ async def works_of(origin: Stream, target: Stream, start_seq: int = 1, **source:
 
 
 def rows_linked(works: Iterable[Work]) -> int:
-    """Return how many messages come as linked files when the work is done."""
+    """Return how many messages were copied as linked files."""
     receipts = [transfer(work) for work in works]
     assert [receipt.error for receipt in receipts] == [""] * len(receipts)
     return sum(file.rows for receipt in receipts for file in receipt.adopted if file.copied)

@@ -11,7 +11,7 @@ SECRET = b"secret"
 
 
 def pair() -> tuple[Prover, ProofCheck]:
-    """Return both sides, the engine's run known to who asks."""
+    """Return both sides; the asking side knows the engine's run."""
     prover, check = Prover(lambda: SECRET), ProofCheck(SECRET)
     with pytest.raises(UnprovenError) as refused:
         prover.answer(b"", check.refusal)

@@ -100,7 +100,7 @@ def test_tasks_keep_the_memory_they_free_wherever_they_run() -> None:
 
 
 class SlowSpark:
-    """Stands for Spark's context: a job lasts until Spark is stopped, and fails then."""
+    """Replaces Spark's context: a job runs until Spark is stopped, and then fails."""
 
     def __init__(self, conf: object) -> None:
         self.began = threading.Event()
@@ -136,7 +136,7 @@ class SlowSpark:
 
 
 class Conf:
-    """Stands for Spark's settings."""
+    """Replaces Spark's settings."""
 
     def setAll(self, pairs: list[tuple[str, str]]) -> Conf:
         return self

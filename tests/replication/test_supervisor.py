@@ -67,7 +67,7 @@ class StandIn:
 
 @pytest.fixture
 def stand_in(tmp_path: Path) -> StandIn:
-    """Return a stand-in for the replicator."""
+    """Return a program that replaces the replicator."""
     return StandIn(tmp_path)
 
 

@@ -104,7 +104,7 @@ def messages_in(columns: Columns) -> list[Message]:
 
 
 def expected_of(work: Work, messages: Iterable[Message]) -> list[Message]:
-    """Return what should come of the messages, one by one and as plainly as it can be said."""
+    """Return the expected copies of the messages, computed one by one in the simplest way."""
     return [
         made
         for message in messages

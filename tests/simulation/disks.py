@@ -69,7 +69,7 @@ class _File:
 
 
 class _Change(NamedTuple):
-    """A change of entries that is not durable yet: target becomes file (None = gone), source goes."""
+    """A change of entries that is not durable yet: target becomes file (None: removed), source is removed."""
 
     target: Path
     file: _File | None
@@ -336,7 +336,7 @@ class BreakableDisk:
     # The power cut.
 
     def power_cut(self, rng: random.Random) -> None:
-        """Leave what a power cut leaves: all that was synced, and of the rest whatever chance keeps."""
+        """Keep what a power failure keeps: everything synced, and a random part of the rest."""
         with self._lock:
             self._take_in_all(rng)
             for change in self._pending:

@@ -44,7 +44,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Promised:
-    """What one consumer's client knows."""
+    """What the client of one consumer was promised."""
 
     def __init__(self) -> None:
         self.held: dict[int, Delivery] = {}
@@ -246,7 +246,7 @@ class Shore:
             self._compare(index, there)
 
     def _has_come(self, index: int) -> bool:
-        """Return whether each client has all that nobody acknowledged."""
+        """Return whether each client has received all unacknowledged messages."""
         clients = [self.promised[index, name] for name, _ in CONSUMERS[STREAMS[index]]]
         return all(self.stored[index] - client.acked <= client.held.keys() for client in clients)
 
@@ -369,10 +369,10 @@ async def test_a_repeated_ack_is_confirmed_only_once_it_is_durable(tmp_path: Pat
 async def test_an_ack_that_is_confirmed_while_a_checkpoint_waits_is_not_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A checkpoint holds the consumers as they stood when the log was rotated, with what was not recorded.
+    """A checkpoint holds the consumers' states at the time of the log rotation, with unrecorded changes.
 
-    A refused write takes that back before the checkpoint is written. What is recorded from then on must hold
-    on top of the checkpoint, too.
+    A refused write reverts them before the checkpoint is written. Later records must still apply
+    to the checkpoint.
     """
     shore = Shore(tmp_path / "one", 1)
     await shore.open()

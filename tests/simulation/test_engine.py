@@ -97,7 +97,7 @@ def _needs_shim() -> None:
 
 
 def described(outcome: dict[str, Any]) -> str:
-    """Return a failed run as somebody wants to read it."""
+    """Return a readable report of a failed run."""
     history = "\n".join(outcome.get("history", []))
     repeat = f"SIM_SEED={outcome['seed']} pytest tests/simulation/test_engine.py"
     return f"{outcome['problem']}\n{repeat}\n{history}\n{outcome.get('trace', '')}"
@@ -128,7 +128,7 @@ def test_without_faults_every_client_gets_everything() -> None:
 
 
 def changes(outcome: dict[str, Any]) -> dict[str, int]:
-    """Return what was counted, but for reads: delta-rs has threads of its own, which read as they come."""
+    """Return the counts without reads: delta-rs reads on its own threads, in any order."""
     return {name: n for name, n in outcome["counts"].items() if name not in ("op open", "op read")}
 
 

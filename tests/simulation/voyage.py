@@ -48,7 +48,7 @@ class Machine:
 
 
 class HeardAnswers(Answers):
-    """Answers that are heard only as long as the machine runs."""
+    """Answers that are received only while the machine runs."""
 
     def __init__(self, disk: BreakableDisk) -> None:
         super().__init__()

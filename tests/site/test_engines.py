@@ -78,7 +78,7 @@ async def engines_of(site: RunningSites) -> dict[int, EngineStatus]:
 
 
 async def settled(site: RunningSites) -> EngineStatus:
-    """Return the engine that serves, once the other one stands by."""
+    """Return the engine that serves, once the other one is a standby."""
     found: dict[int, EngineStatus] = {}
 
     async def is_settled() -> bool:

@@ -16,7 +16,7 @@ from headwater.wire.stan_messages import PubAck, PubMsg
 
 @dataclass(frozen=True)
 class Named:
-    """What a batch knows about a channel."""
+    """What a batch needs of a channel."""
 
     subject: bytes
 

@@ -157,7 +157,7 @@ def test_a_message_that_is_gone_is_forgotten() -> None:
 
 
 class Flows(RuleBasedStateMachine):
-    """Whatever happens, what was sent is held, waits, or was acknowledged, and new messages come in order."""
+    """A sent message is pending, queued or acknowledged at any time, and new messages are sent in order."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -83,7 +83,7 @@ async def test_what_a_full_account_refuses_is_not_acknowledged(tmp_path: Path) -
 
 
 async def test_what_is_too_large_with_its_reply_subject_is_not_acknowledged(tmp_path: Path) -> None:
-    """The reply subject is stored as a header, which may be longer than what the client sent."""
+    """The reply subject is stored as a header, which can be longer than the subject."""
     async with streaming(tmp_path) as running:
         client = await running.client()
         await client.publish("foo")

@@ -36,7 +36,7 @@ class BucketWorkshop(Workshop):
         self.objects.break_always(ObjectFault.SLOW, "read")
 
     def refuse(self) -> None:
-        """Have the bucket away until it is healed."""
+        """Make the bucket unreachable until `heal`."""
         self.objects.break_always(ObjectFault.REFUSED)
 
     def forget(self) -> None:

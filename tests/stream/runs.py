@@ -22,7 +22,7 @@ def message(seq: int, subject: bytes = b"a", data: bytes = b"", headers: bytes =
 
 
 class Pieces:
-    """Messages cut into runs, the ledger that covers them all, and who may read them."""
+    """Messages divided into runs, the ledger of all of them, and their readers."""
 
     def __init__(self, *runs: Sequence[Message], history: bool = False) -> None:
         self.runs = [run_of(messages) for messages in runs if messages]

@@ -252,7 +252,7 @@ async def test_a_stream_whose_store_was_taken_over_stores_and_answers_nothing_an
 async def test_a_table_is_not_opened_again_by_an_engine_whose_store_was_taken_over(
     workshop: Workshop,
 ) -> None:
-    """Opening removes files that are half written, and those may be the new owner's."""
+    """Opening removes incomplete files, and these may be files of the new owner."""
     owner = Owner()
     workshop.services = replace(workshop.services, fence=owner)
     async with workshop.stream() as stream:

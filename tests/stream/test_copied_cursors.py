@@ -25,7 +25,7 @@ def test_a_header_says_source_identity_and_sequence() -> None:
 
 
 def test_a_header_that_a_client_made_up_says_nothing() -> None:
-    """Clients may publish to a stream with sources, too. Such a message must not keep it from opening."""
+    """Clients may also publish to a stream with sources. Such a message must not prevent its opening."""
     for number in ("\N{SUPERSCRIPT TWO}", "9" * 5000, "-1", "1.0", ""):
         assert said_by(f"NATS/1.0\r\nNats-Stream-Source: ORIGIN {number} > > foo\r\n\r\n".encode()) is None
 

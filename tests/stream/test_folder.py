@@ -88,7 +88,7 @@ async def test_removed_messages_are_erased_from_the_table(tmp_path: Path) -> Non
 
 
 async def test_a_removal_that_is_not_durable_keeps_no_message_out_of_the_table(tmp_path: Path) -> None:
-    """The removal is offered while the fold is under way, and then the power is cut."""
+    """The message is removed during the fold, and the power fails before the removal is durable."""
     disk = BreakableDisk(tmp_path)
     workshop = Workshop(tmp_path, disk=disk)
     stream = await workshop.open(config_of())

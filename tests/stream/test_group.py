@@ -18,7 +18,7 @@ FAILED = api_error("stream_store_failed", err="the disk is full")
 
 
 def decoded(frames: bytes) -> Iterator[tuple[bytes, Any]]:
-    """Yield whom each frame is for, and what it says."""
+    """Yield the subject and the payload of each frame."""
     while frames:
         line, frames = frames.split(b"\r\n", 1)
         _, reply, size = line.split(b" ")

@@ -52,7 +52,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> FileReads:
 
 
 async def filled(workshop: Workshop, **config: Any) -> Stream:
-    """Return a stream with three messages on each of 20 subjects, all in files that nobody has read."""
+    """Return a stream with three messages on each of 20 subjects, all in files that are not cached."""
     stream = await workshop.open(config_of(**config))
     for number in range(3):
         await publish(stream, *[(b"s.%d" % key, b"%d" % number) for key in range(20)])
@@ -250,7 +250,7 @@ async def test_subjects_hold_what_they_should_whatever_comes(
 async def test_what_is_refused_after_it_was_held_back_is_never_promised(
     tmp_path: Path, reads: FileReads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who waits for publishes learns of theirs, however much is still held back behind them."""
+    """A waiter gets the result of its own publishes, however many later ones are still held back."""
     monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
     workshop = Workshop(tmp_path)
     stream = await filled(workshop, max_msgs_per_subject=100, allow_rollup_hdrs=True)

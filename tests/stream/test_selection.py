@@ -44,7 +44,7 @@ async def test_beyond_a_limit_it_stops_looking(count: int, monkeypatch: pytest.M
 
 
 async def test_no_turn_looks_at_more_branches_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The patterns are such that each subject meets very many of them."""
+    """Each subject matches very many of the patterns."""
     patterns = ["*" + "".join([".*", ".a"][number >> bit & 1] for bit in range(8)) for number in range(256)]
     subjects = [b"%d" % number + b".a" * 7 + b".z" for number in range(2000)]
     most = 0

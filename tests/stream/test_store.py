@@ -87,7 +87,7 @@ async def test_a_fold_committed_during_a_replay_is_not_folded_again(tmp_path: Pa
 async def test_a_table_opened_again_during_a_replay_is_the_one_that_is_read_afterwards(
     workshop: Workshop,
 ) -> None:
-    """Readers that kept the old one would miss each message that is folded from then on."""
+    """Readers of the old table would not find messages that are folded later."""
     async with workshop.stream() as stream:
         store = stream._store
         await publish(stream, (b"a", b"1"))
@@ -136,7 +136,7 @@ async def test_history_is_built_from_head_and_body_without_what_goes_meanwhile(
 async def test_history_has_no_message_that_was_read_and_then_refused(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its sequence is another message's by then, which a limit would remove in its place."""
+    """Its sequence now belongs to another message, which a limit would remove instead."""
     async with workshop.stream() as stream:
         await publish(stream, (b"a", b"1"), (b"a", b"2"))
         await stream.folder.fold()

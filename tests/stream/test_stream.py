@@ -36,7 +36,7 @@ async def test_a_change_to_interest_retention_removes_unneeded_messages(workshop
 async def test_a_change_to_interest_that_has_removed_messages_is_not_refused(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk fails after the first removal, which another client's publish has made durable by then."""
+    """The disk fails after the first removal, which the publish of another client has made durable."""
     monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
     monkeypatch.setattr(stream_module, "REMOVE_FIRST_S", 0.001)
     removals = release.removals
@@ -90,7 +90,7 @@ async def test_a_config_whose_history_cannot_be_read_is_not_used(
 async def test_a_limit_that_the_disk_refuses_to_enforce_is_enforced_once_it_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The config is in the catalog by then. To refuse it after the first removal would be too late."""
+    """The config is already in the catalog. After the first removal it cannot be refused any more."""
     monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
     monkeypatch.setattr(stream_module, "REMOVE_FIRST_S", 0.001)
     disk = BreakableDisk(tmp_path)
@@ -129,7 +129,7 @@ async def test_limits_declared_while_it_was_closed_are_held_when_it_opens(worksh
 async def test_a_lowered_limit_is_enforced_in_steps_that_let_others_run(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a limit removes is read. All of a large stream, read at once, would hold up every client."""
+    """A limit reads what it removes. Reading a large stream in one step would delay all clients."""
     monkeypatch.setattr(evictions, "EVICTED_AT_ONCE", 10)
     async with workshop.stream() as stream:
         for _ in range(10):
@@ -150,7 +150,7 @@ async def test_a_lowered_limit_is_enforced_in_steps_that_let_others_run(
 async def test_a_disk_that_fails_after_the_first_step_leaves_the_new_limit_in_effect(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Messages are gone for good by then. To refuse the change would mean that they were lost without it."""
+    """Some messages are already removed. If the change were refused, they would be lost without a reason."""
     monkeypatch.setattr(evictions, "EVICTED_AT_ONCE", 10)
     monkeypatch.setattr(committer, "RETRY_FIRST_S", 0.001)
     async with workshop.stream() as stream:

@@ -141,7 +141,7 @@ def test_a_dump_stays_the_same_while_the_index_changes(history: bool) -> None:
 
 
 async def turns_while(work: Any) -> tuple[Any, int]:
-    """Return what work returns, and how many turns others had meanwhile."""
+    """Return the result of work, and how often other tasks ran during it."""
     turns = 0
 
     async def others() -> None:
@@ -273,7 +273,7 @@ async def test_a_removal_of_older_messages_leaves_the_newest_known() -> None:
 
 
 async def test_a_message_that_takes_the_newest_out_is_the_newest_at_once() -> None:
-    """As in a key-value bucket: nothing is looked for again."""
+    """This is the case of a key-value bucket. The index does not search for the newest message again."""
     index = large_index(100)
     await index.prepare("s.3.*")
     for seq in range(101, 110):
@@ -316,7 +316,7 @@ async def test_a_pattern_that_is_prepared_while_everything_goes_misses_nothing()
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_count_in_slices_is_exact_when_it_returns(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages come and go between the slices, on subjects that were counted and on others."""
+    """Between slices, messages are stored and removed, on subjects that were counted and on others."""
     monkeypatch.setattr(selection, "SLICE", 3)
     chance, index, seq = random.Random(seed), SubjectIndex(), 0
     names = [b"s.%d" % number for number in range(20)]

@@ -25,7 +25,7 @@ SCHEMA = pa.schema(
 
 
 def part(rows: int, data: pa.Array, **options: object) -> bytes:
-    """Return a part as somebody else may write one."""
+    """Return a part as another program may write it."""
     columns = [
         pa.array(range(1, rows + 1), pa.int64()),
         pa.array(range(rows), pa.int64()),

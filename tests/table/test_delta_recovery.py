@@ -150,7 +150,7 @@ def as_newer(directory: Path) -> None:
 
 
 def commit_more(directory: Path, commits: int) -> None:
-    """Commit as a release that knows the next format."""
+    """Commit like a release with the next format."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schema, "VERSION", schema.VERSION + 1)
         table = Table.open(directory, DISK)

@@ -303,7 +303,7 @@ async def test_a_cursor_that_moves_while_the_start_is_looked_up_is_not_set_back(
         await publish(door, "o", 4)
 
         class Slow(Origins):
-            """Somebody else plans, copies and commits while this one looks for the start."""
+            """Another task plans, copies and commits while this one searches for the start."""
 
             async def seq_at(self, source: StreamSource, extent: OriginRange) -> int:
                 await copied(door, copier, "S", 7)

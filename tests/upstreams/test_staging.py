@@ -23,7 +23,7 @@ from stream.replica.test_replica import opened, staged
 
 @pytest.fixture
 def staging(tmp_path: Path) -> LocalStaging:
-    """Return a staging directory with one file, and a secret beside it."""
+    """Return a staging directory with one file, and a secret next to it."""
     directory = tmp_path / "staging"
     directory.mkdir()
     (directory / "file.parquet").write_bytes(b"messages")

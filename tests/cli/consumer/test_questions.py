@@ -13,7 +13,7 @@ from headwater.model.times import SECOND
 
 
 def answered(config: dict[str, Any], *typed: str, pull: bool = False) -> tuple[dict[str, Any], list[str]]:
-    """Return the config when somebody types this, and the questions they saw."""
+    """Return the config for these typed answers, and the questions that were shown."""
     given: list[dict[str, Any]] = []
 
     @click.command()

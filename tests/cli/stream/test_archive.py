@@ -120,7 +120,7 @@ def test_what_is_no_backup_is_not_restored(
 
 
 async def test_ctrl_c_in_the_middle_of_a_backup_leaves_no_file(tmp_path: Path) -> None:
-    """A server begins to send and then goes silent; the person loses patience."""
+    """The server begins to send and then stops. The user presses Ctrl-C."""
     async with nats_server() as server:
         client = await nats.connect(server.client_url)
 
@@ -171,7 +171,7 @@ async def test_an_archive_that_the_server_gives_up_is_not_kept(tmp_path: Path) -
 
 
 async def test_ctrl_c_in_the_middle_of_a_restore_leaves_at_once_and_keeps_the_backup(tmp_path: Path) -> None:
-    """A server takes the first piece and then goes silent; what it has of it, it throws away by itself."""
+    """The server accepts the first chunk and then stops. It discards an incomplete restore by itself."""
     (tmp_path / META).write_text('{"config":{"name":"BIG"},"state":{"messages":9}}')
     (tmp_path / DATA).write_bytes(b"x" * 300_000)
     async with nats_server() as server:

@@ -40,7 +40,7 @@ def until(shell: Shell, name: str, done: Callable[[Any], bool]) -> Any:
 
 @pytest.fixture(params=["nats-server", "headwater"])
 def alone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
-    """A server of each kind that nobody else uses; the engine waits for a replicator that never comes."""
+    """A server of each kind for one test; the engine waits for a replicator that is never started."""
     around: Any
     if request.param == "nats-server":
         around = nats_server(jetstream=True)
@@ -57,7 +57,7 @@ def alone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
 def test_orders_returns_archive_and_report(
     alone: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The first transcript: two streams, an archive of both, its mirror, reports before and after."""
+    """The first transcript: two streams, an archive of both, a mirror of it, and reports before and after."""
     for name in ("ORDERS", "RETURNS"):
         alone.ok("s", "add", name, "--subjects", f"{name}.*", "--storage", "memory", "--defaults")
     first = alone.ok("s", "report")
@@ -126,7 +126,7 @@ def test_orders_returns_archive_and_report(
 
 
 async def test_cinemas_in_domains_behind_leaf_nodes(tmp_path: Path) -> None:
-    """The second transcript: a hub and a spoke, a mirror and a source across domains, one context for all."""
+    """The second transcript: a hub and a spoke, a mirror and a source across domains, and one context."""
     async with nats_server(jetstream="hub", leaf=True) as hub:
         remote = f'leafnodes {{ remotes: [ {{ url: "{hub.leaf_url}" }} ] }}'
         async with nats_server(remote, jetstream="spoke-1"):
@@ -194,7 +194,7 @@ def _until_heard(shell: Shell, name: str, domain: str) -> None:
 
 
 def test_a_real_terminal_is_asked(shell: Shell, name: str) -> None:
-    """Nothing is faked here: the command runs on a terminal of its own, and somebody types."""
+    """The command runs on a real pseudo-terminal, and the answers are typed."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "headwater", "stream", "add", name],
@@ -220,7 +220,7 @@ def test_a_real_terminal_is_asked(shell: Shell, name: str) -> None:
 
 
 def test_on_a_real_terminal_start_filter_domain_and_account_are_asked(shell: Shell, name: str) -> None:
-    """Each answer is typed when its question is there, and lands in the right place of the config."""
+    """Each answer is typed after its question was shown, and is in the right field of the config."""
     answers = {
         f'Adjust source "{name}A" start': "yes",
         f"{name}A Source Start Sequence": "0",
@@ -303,7 +303,7 @@ def on_terminal(shell: Shell, arguments: tuple[str, ...]) -> tuple[subprocess.Po
 
 
 def typed(shell: Shell, arguments: tuple[str, ...], answers: dict[str, str]) -> str:
-    """Answer every question as it comes, those that are not named by their default; return what was said."""
+    """Answer every question, by default with its default; return the output."""
     process, ours = on_terminal(shell, arguments)
     left = dict(answers)
     with process:

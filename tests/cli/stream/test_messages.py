@@ -102,7 +102,7 @@ def test_a_purge_removes_what_it_says(
 async def test_a_purge_that_takes_long_shows_its_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that answers the purge only when it has been looked at three times meanwhile."""
+    """The server answers the purge after a request for its state has shown an empty stream."""
     monkeypatch.setattr(stream_messages, "QUIET_SECONDS", 0.01)
     monkeypatch.setattr(stream_messages, "POLL_SECONDS", 0.01)
     async with nats_server() as server:

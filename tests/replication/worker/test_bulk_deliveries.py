@@ -32,7 +32,7 @@ OWN_LINE = b"MSG orders.a 7 $JS.ACK.S.C.1.6.6.100.3 2\r\n"
 
 
 class Limits(NamedTuple):
-    """How much is looked at, and by whom."""
+    """The limits of the bulk parser."""
 
     least: int = bulk_deliveries.LEAST_BYTES
     single: int = bulk_deliveries.SINGLE_BYTES
@@ -82,7 +82,7 @@ class Single:
 
 
 class Reading:
-    """Reads as a client does: what is not taken in bulk goes to the parser of single frames."""
+    """Reads like a client: the parser for single frames gets what the bulk parser leaves."""
 
     def __init__(self, limits: Limits, step: int = 1) -> None:
         self.runs: list[int] = []
@@ -104,7 +104,7 @@ class Reading:
 
     @property
     def items(self) -> list[Item]:
-        """Return all that was found, at a time when nothing is in the memory any more that it came from."""
+        """Return everything that was found, after the receive buffer was overwritten."""
         self._intake.memory[:] = bytes(len(self._intake.memory))
         found: list[Item] = []
         for each in self._found:

@@ -19,7 +19,7 @@ from servers import nats_server
 
 
 def echoes(options: ConnectOptions) -> bool:
-    """Return whether a message comes back from the server."""
+    """Return whether the client receives a message that it sends."""
     with BlockingClient(options) as client:
         inbox = client.open()
         client.publish(inbox.subject, b"hello\r\nthere")

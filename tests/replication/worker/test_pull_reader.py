@@ -57,7 +57,7 @@ class Script:
 
 
 def delivery(seq: int, number: int, pending: int, data: bytes = b"") -> tuple[bytes, bytes, bytes, bytes]:
-    """Return a delivered message as it comes in."""
+    """Return a delivered message as bytes of the protocol."""
     return b"orders.a", b"$JS.ACK.ORDERS.OURS.1.%d.%d.%d.%d" % (seq, number, seq, pending), b"", data
 
 

@@ -58,7 +58,7 @@ class Script:
 
 
 def delivery(seq: int, number: int, pending: int) -> tuple[bytes, bytes, bytes, bytes]:
-    """Return a delivered message as it comes in."""
+    """Return a delivered message as bytes of the protocol."""
     reply = b"$JS.ACK.ORDERS.hidden.1.%d.%d.%d.%d" % (seq, number, 1000 + seq, pending)
     return b"orders.a", reply, b"", b"%d" % seq
 

@@ -313,7 +313,7 @@ def layout(path: Path) -> list[Group]:
 
 
 def copied(tmp_path: Path, work: Work) -> tuple[list[Message], list[Group]]:
-    """Return what a work brings in one file, and how it lies there."""
+    """Return the messages that a work writes to one file, and the file's layout."""
     receipt = transfer(work)
     assert receipt.error == ""
     (file,) = receipt.adopted

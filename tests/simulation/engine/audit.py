@@ -29,7 +29,7 @@ class Audit:
         self.found: dict[str, dict[int, Message]] = {}
 
     async def streams(self) -> None:
-        """Compare what every stream holds; clients may be at work meanwhile."""
+        """Compare what every stream holds; clients may be active at the same time."""
         self.world.counts["audit"] += 1
         for name in self._offline():
             raise BrokenPromiseError(f"stream {name} is offline: {self._offline()[name]}")
@@ -122,7 +122,7 @@ class Audit:
     # When all is quiet.
 
     async def at_rest(self) -> None:
-        """Wait until everybody has everything, then compare that, too."""
+        """Wait until all consumers and copies have everything, then compare that, too."""
         deadline = self.world.loop.time() + QUIET_S
         problem = "nothing was looked at"
         while self.world.loop.time() < deadline:
@@ -140,7 +140,7 @@ class Audit:
             await self._gaps(copy)
 
     async def _unrest(self) -> str:
-        """Return what has not come to rest yet, or nothing."""
+        """Return what is not finished yet, or nothing."""
         for taker in self.topology.takers:
             if why := await self._consumer_unrest(taker.model):
                 return why

@@ -21,7 +21,7 @@ REPLICATORS = 1_000_000
 
 
 class Subscription(NamedTuple):
-    """Who takes the messages of a subject."""
+    """The receiver of the messages of a subject."""
 
     owner: Any
     sid: bytes
@@ -82,7 +82,7 @@ class MemoryServer:
             self._announce(b"LS-", found.subject, found.queue)
 
     def leave(self, owner: Any) -> None:
-        """End all of somebody's subscriptions."""
+        """End all subscriptions of a client."""
         for key in [key for key in self._subscriptions if key[0] == id(owner)]:
             self.unsubscribe(owner, key[1])
 
@@ -91,7 +91,7 @@ class MemoryServer:
             leaf.receive(interest_line(verb, subject, queue))
 
     def all_interest(self) -> bytes:
-        """Return the lines that say who listens."""
+        """Return the protocol lines of all interest."""
         return b"".join(interest_line(b"LS+", subject, queue) for subject, queue in self._interest)
 
     def publish(
@@ -103,7 +103,7 @@ class MemoryServer:
         shown: bytes = b"",
         queues: Any = None,
     ) -> None:
-        """Hand a message to who takes it: one of each queue group, and all without one."""
+        """Send a message to one subscriber of each queue group, and to all without a group."""
         groups: dict[bytes, list[Subscription]] = {}
         count = 0
         for subscription in self._takers(subject):
@@ -130,7 +130,7 @@ class MemoryServer:
 
 
 def interest_line(verb: bytes, subject: bytes, queue: bytes) -> bytes:
-    """Return the line that says that somebody listens, or no more."""
+    """Return the protocol line for the begin or end of interest."""
     if verb == b"LS+" and queue:
         return b"LS+ %b %b 1\r\n" % (subject, queue)
     return b"%b %b%b\r\n" % (verb, subject, b" " + queue if queue else b"")
@@ -211,7 +211,7 @@ class MemoryLink:
             self.receive(b"MSG %b %d\r\n%b\r\n" % (place, len(data), data))
 
     def receive(self, raw: bytes) -> None:
-        """Have the engine read this soon, with all else that comes in this turn."""
+        """Have the engine read this soon, with everything else of this iteration."""
         if self.is_lost:
             return
         self._waiting.append(raw)
@@ -369,7 +369,7 @@ class MemoryClient:
     async def request(
         self, subject: str | bytes, data: bytes = b"", headers: bytes = b"", timeout_s: float = 5.0
     ) -> Frame | None:
-        """Return the first answer, or nothing if none comes in time or nobody is there."""
+        """Return the first answer, or nothing after a timeout or without responders."""
         reply = self.inbox()
         answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         sid = self.subscribe(reply, lambda frame: None if answer.done() else answer.set_result(frame))

@@ -79,7 +79,7 @@ class Chaos:
         await self._heal_later(self.rng.choice((0.5, 3)))
 
     async def _heal_later(self, seconds: float) -> None:
-        """Heal after a while; now and then something else breaks meanwhile."""
+        """End the fault after a while; sometimes another fault begins before that."""
         if self.rng.random() < 0.3:
             await asyncio.sleep(self.rng.random() * seconds)
             await self.rng.choice((self._die, self._jump, self._break_some))()
@@ -202,7 +202,7 @@ class Chaos:
         shim.arm(at, self.rng.choice((Fault.REFUSED, Fault.TORN, Fault.LATE)))
 
     async def _is_ready(self) -> bool:
-        """Return whether the engine came up; a life that ended before did not."""
+        """Return whether the engine became ready before it ended."""
         world = self.world
         life = world.life
         for _ in range(int(READY_S / 0.1)):

@@ -24,7 +24,7 @@ class Asker:
     async def ask(
         self, subject: str, body: object = None, timeout_s: float = 5.0, headers: bytes = b""
     ) -> Json | None:
-        """Return the answer, or nothing if none came."""
+        """Return the answer, or nothing after a timeout."""
         encoded = b"" if body is None else json.dumps(body).encode()
         frame = await self._client.request(f"$JS.API.{subject}", encoded, headers, timeout_s)
         answer: Json | None = json.loads(frame[3]) if frame else None
@@ -62,7 +62,7 @@ class Actor:
             await self.act()
 
     async def act(self) -> None:
-        """Do one thing."""
+        """Perform one action."""
         raise NotImplementedError
 
 
@@ -119,7 +119,7 @@ class Publisher(Actor):
         return bool(stored)
 
     async def _offer(self, message: Sent) -> bool | None:
-        """Return whether it was stored, None if nobody knows."""
+        """Return whether it was stored, None if that is unknown."""
         world = self.world
         frame = await self.client.request(
             message.subject, message.data, message.headers, timeout_s=self._timeout_s
@@ -220,7 +220,7 @@ class Taker(Actor):
             self.world.counts["not acked"] += 1
 
     def _ack_and_next(self, reply: bytes, seq: int) -> None:
-        """Acknowledge; who pulls asks for the next message by that."""
+        """Acknowledge; a pull consumer's client requests the next message with it."""
         self.world.counts["ack"] += 1
         self.model.says_done(seq)
         self.client.publish(reply, b"+ACK")

@@ -41,7 +41,7 @@ def _numbers() -> set[int]:
 
 
 def written(shim: Shim, store: Path, close: Callable[[Path], int]) -> str:
-    """Return what came of a write to an eventfd that has the number of a file of the store."""
+    """Return the result of a write to an eventfd that has the number of a file of the store."""
     number = close(store)
     made = [os.eventfd(0)]
     while made[-1] < number:
@@ -61,7 +61,7 @@ def written(shim: Shim, store: Path, close: Callable[[Path], int]) -> str:
 
 
 def truncated(shim: Shim, store: Path) -> str:
-    """Return what came of two truncations of a file by its path, the first of them with a fault."""
+    """Return the results of two truncations of a file by its path, the first with a fault."""
     shim.arm(shim.operations + 1, Fault.REFUSED)
     try:
         os.truncate(store / "file", 2)
@@ -81,7 +81,7 @@ def synced(path: Path) -> None:
 
 
 def main() -> None:
-    """Print what came of each case, and what a power cut leaves after them."""
+    """Print the result of each case, and what a power failure leaves after them."""
     store = Path(sys.argv[1]) / "store"
     store.mkdir(parents=True)
     medium, shim = Medium(store), Shim()

@@ -19,7 +19,7 @@ TURN_S = 0.000_002
 
 
 class StalledError(Exception):
-    """Nothing is left that could ever run."""
+    """No task or timer is left that could run."""
 
 
 class _NoSelector(selectors.BaseSelector):

@@ -72,7 +72,7 @@ class StreamModel:
 
     @property
     def keeps_by_limits(self) -> bool:
-        """Return whether messages stay although everybody has them."""
+        """Return whether messages stay after all consumers have acknowledged them."""
         return bool(self.config.get("retention", "limits") == "limits")
 
     # What clients were answered.
@@ -168,7 +168,7 @@ class StreamModel:
         return matches(purge.pattern, message.subject) and message.sent_s <= end
 
     def _newer(self, seq: int, subject: bytes | None = None) -> int:
-        """Return how many messages may have come after a sequence."""
+        """Return how many messages may have been stored after a sequence."""
         count = sum(
             1
             for other, data in {**{s: m.data for s, m in self.stored.items()}, **self.seen}.items()

@@ -188,7 +188,7 @@ def stuck_committer() -> None:
 
 
 def skipped_cursor() -> None:
-    """Leave out of the log how far a copy has come."""
+    """Do not record the cursor of a copy in the log."""
     encode: Callable[..., Any] = notes.encode
 
     def without_cursor(removal: Any, consumers: Any, upstreams: Any, adopted: Any) -> bytes:

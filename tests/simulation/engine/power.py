@@ -123,7 +123,7 @@ class Directory:
 
 
 class Change(NamedTuple):
-    """A change of entries that is not durable: a node leaves one place, comes to another, or both."""
+    """A change of directory entries that is not durable: a node is removed, added or moved."""
 
     node: File | Directory
     left: tuple[Directory, str] | None
@@ -145,10 +145,10 @@ class Change(NamedTuple):
 
 
 class Medium:
-    """What lies on the medium below a root, by the trace of what was done there."""
+    """The content of the medium below a root, computed from the trace of operations."""
 
     def __init__(self, root: Path) -> None:
-        """Take everything that lies there as durable."""
+        """Treat everything that exists there as durable."""
         self._root = root
         self._files: dict[int, File] = {}
         self._pending: list[Change] = []

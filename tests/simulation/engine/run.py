@@ -44,7 +44,7 @@ Outcome = dict[str, Any]
 
 
 class Run:
-    """Setup, trouble, rest, audit."""
+    """One run: setup, faults, recovery, audit."""
 
     def __init__(self, root: Path, seed: int, lasts_s: float = LASTS_S, is_calm: bool = False) -> None:
         self.world = World(root, seed)
@@ -57,7 +57,7 @@ class Run:
         self.chaos = Chaos(self.world, self._audit)
 
     def go(self) -> Outcome:
-        """Return what came of it."""
+        """Run it and return the result."""
         world = self.world
         try:
             world.loop.run_until_complete(self._guarded())
@@ -76,7 +76,7 @@ class Run:
         }
 
     def _waiting(self) -> list[str]:
-        """Return where the tasks of the engine stand."""
+        """Return the stacks of the engine's tasks."""
         found = []
         for task, life in self.world.loop.life_of.items():
             if life in self.world.loop.dead_lives:
@@ -111,7 +111,7 @@ class Run:
         await self._rest(actors)
 
     async def _rest(self, actors: list[Actor]) -> None:
-        """Heal everything, let everybody finish, and hold the engine to all of it, again after a restart."""
+        """End all faults, let all clients finish, and audit the engine, before and after a restart."""
         world = self.world
         world.note("from here on nothing breaks")
         world.shim.heal()

@@ -117,7 +117,7 @@ class Shim:
 
     @property
     def dead(self) -> bool:
-        """Return whether the process has ended, as far as files can tell."""
+        """Return whether the process has ended for the simulated file system."""
         return bool(self._c.sim_dead())
 
     @property

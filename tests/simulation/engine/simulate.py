@@ -27,7 +27,7 @@ Outcome = dict[str, Any]
 
 
 def chosen(count: int) -> list[int]:
-    """Return so many seeds that nobody chose."""
+    """Return this many random seeds."""
     chance = random.SystemRandom()
     return [chance.randrange(1, MOST_SEEDS) for _ in range(count)]
 

@@ -170,12 +170,12 @@ class World:
         self.note(f"clock jumps by {nanoseconds / 1e9:.1f} s")
 
     def note(self, text: str) -> None:
-        """Keep what happened, for whoever reads a failure."""
+        """Record an event, to analyse a failure."""
         self.history.append(f"{self.loop.time():9.3f} s op {self.shim.operations}: {text}")
         logger.info("%s", self.history[-1])
 
     def patch(self) -> None:
-        """Take chance, time and sockets out of this process for good; it ends with the run."""
+        """Replace randomness, time and sockets of this process, which ends with the run."""
         random.seed(self.seed)
         chance = self._urandom
         MemoryReconnector.server = self.server
@@ -220,7 +220,7 @@ class World:
         return uuid.UUID(bytes=self._urandom.randbytes(16), version=4)
 
     def _unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Take an exception that nobody handled as a finding, unless the process was dead when it came."""
+        """Report an unhandled exception as a finding, unless the simulated process was dead."""
         error = context.get("exception")
         if error is None or self.shim.dead:
             return
@@ -408,7 +408,7 @@ class World:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a tree, with files of several names as such."""
+    """Copy a tree; hard links stay hard links."""
     known: dict[int, Path] = {}
     target.mkdir()
     for entry in os.scandir(source):

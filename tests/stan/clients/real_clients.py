@@ -40,7 +40,7 @@ def javascript_missing() -> str:
 
 
 def install_python() -> Path:
-    """Return where the client lies; its package `nats` would meet ours in one environment."""
+    """Return the client's directory; its package `nats` would conflict with ours in one environment."""
     target = Path(sys.prefix) / "clients" / "-".join(PACKAGES).replace("==", "-")
     if not (target / "stan").exists():
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target)]

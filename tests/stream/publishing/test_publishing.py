@@ -32,7 +32,7 @@ async def test_loaded_messages_keep_their_sequences_times_and_gaps(workshop: Wor
 async def test_a_message_that_the_stream_fails_on_costs_it_a_replay_and_no_stored_message(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever goes wrong in the middle of a change, what is durable is served and the next one is taken."""
+    """After any error during a change, durable messages are served and the next publish is stored."""
     async with workshop.stream() as stream:
         await publish(stream, (b"a", b"kept"))
         workshop.answers.take()

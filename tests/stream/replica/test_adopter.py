@@ -205,7 +205,7 @@ async def test_no_sweep_removes_a_file_that_the_table_refuses_to_commit(
 
 
 async def test_compaction_leaves_room_for_a_file_that_waits_to_enter_the_table(tmp_path: Path) -> None:
-    """Were the files before and behind it merged, it could never enter: the stream could not be opened."""
+    """If the files around it were merged, it could never enter, and the stream could not be opened."""
     async with opened(tmp_path, MANY_SUBJECTS) as stream:
         # With a large checkpoint the folds below write none, for which they would wait for the file.
         stream.publishing.offer([(b"u.%d" % number, b"", b"", b"") for number in range(300)])
@@ -248,7 +248,7 @@ async def test_a_full_stream_loses_its_oldest_messages_also_while_they_wait_to_e
 
 
 async def test_a_scan_waits_for_a_file_that_waits_to_enter_the_table(tmp_path: Path) -> None:
-    """A backup that is taken meanwhile would lack its messages."""
+    """Otherwise a backup at this time would not contain its messages."""
     async with opened(tmp_path) as stream:
         table = Held(stream)
         file = staged(tmp_path, list(range(50)))

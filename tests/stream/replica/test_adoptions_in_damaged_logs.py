@@ -90,7 +90,7 @@ async def test_an_adoption_whose_batch_is_damaged_is_found_in_the_table_and_not_
 
 
 async def test_an_adoption_whose_batch_is_damaged_is_found_though_no_commit_names_it(tmp_path: Path) -> None:
-    """The engine crashed when the file was in its folder and the table did not name it yet."""
+    """The engine crashed after the file was moved into the table's folder and before the Delta commit."""
     await damaged_log(tmp_path, "adoption", True, False, "commit")
     for _ in range(2):
         async with opened(tmp_path, WITH_SOURCE) as stream:

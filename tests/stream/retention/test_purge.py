@@ -96,7 +96,7 @@ async def test_what_was_counted_and_is_gone_is_not_made_up_for_by_newer_messages
 
 @pytest.mark.parametrize("pattern", ["", "a.*"])
 async def test_two_purges_at_once_keep_what_each_was_to_keep(workshop: Workshop, pattern: str) -> None:
-    """A client that got no answer in time asks again, and both requests run at the same time."""
+    """A client repeats a request that timed out, and both requests run at the same time."""
     stream = await workshop.open(config_of())
     await publish(stream, *[(b"a.%d" % (number % 2), b"") for number in range(10)])
     await stream.folder.fold()

@@ -45,7 +45,7 @@ async def filled(workshop: Workshop, limit: int) -> tuple[Stream, dict[bytes, li
 async def test_the_newest_messages_of_each_subject_stay(
     tmp_path: Path, reads: FileReads, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    """Up to 64 the sequences of each subject are known; beyond that they are read from files."""
+    """Up to 64 sequences per subject are in memory. Further ones are read from files."""
     monkeypatch.setattr(subject_limit, "HISTORIES", 3)
     workshop = Workshop(tmp_path)
     stream, seqs = await filled(workshop, 40)

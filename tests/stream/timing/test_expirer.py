@@ -80,7 +80,7 @@ async def test_the_last_message_of_a_subject_that_expires_leaves_a_marker_which_
 async def test_a_kill_while_a_message_is_being_removed_costs_it_no_end(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A checkpoint that is taken meanwhile still knows when the message expires."""
+    """A checkpoint that is written at this time still contains the message's expiry."""
     config = config_of(allow_msg_ttl=True)
     killed = workshop.directory / "killed"
     async with workshop.stream(config) as stream:
@@ -108,7 +108,7 @@ async def test_a_kill_while_a_message_is_being_removed_costs_it_no_end(
 async def test_what_cannot_be_read_when_it_is_due_leaves_once_it_can(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that refuses to read for a moment costs no message its end, and no schedule its time."""
+    """After a temporary read error, messages still expire and schedules still publish."""
     async with workshop.stream(
         allow_msg_ttl=True, allow_msg_schedules=True, allow_rollup_hdrs=True
     ) as stream:

@@ -60,7 +60,7 @@ class Kept:
 
     @property
     def seqs(self):
-        """Return the sequences in the order they came."""
+        """Return the sequences in the order of arrival."""
         return [message.seq for message in self.messages]
 
     async def got(self, count):

@@ -49,7 +49,7 @@ async def connected():
 
 
 async def publish(stan, write):
-    """Publish for ever, each message again until it is acknowledged."""
+    """Publish without end, each message again until it is acknowledged."""
 
     async def lane(number):
         count = 0
@@ -77,7 +77,7 @@ async def acknowledged(stan, data):
 
 
 async def subscribe(stan, write):
-    """Keep all that comes; each message is acknowledged once this has returned for it."""
+    """Keep every message; it is acknowledged when this function has returned."""
 
     async def keep(message):
         write(str(message.seq), str(int(message.proto.redelivered)), message.data.decode())
