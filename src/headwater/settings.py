@@ -379,6 +379,12 @@ class Settings:
         per_seat=True,
     )
     http_host: str = _setting("Address on which monitoring pages are served.", "Monitoring", "127.0.0.1")
+    history_stream: str | None = _setting(
+        "Stream to which the engine writes the numbers of /history once a minute; created if missing, in the "
+        "first account.",
+        "Monitoring",
+        pattern=r"[^\s.*>/\\]+",
+    )
     metrics_streams: int = _setting(
         "Streams that /metrics shows one by one, and as many consumers and upstreams; totals count them all.",
         "Monitoring",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headwater.console import changes
-from headwater.console.changes import Change
+from headwater.console.changes import ChangeRequest
 from headwater.errors import SettingsError
 from headwater.model.times import parse_time
 
@@ -84,30 +84,29 @@ def test_a_field_that_cannot_be_read_is_named(fields: dict[str, str]) -> None:
 
 
 def test_each_change_is_one_request() -> None:
-    assert changes.create_stream({"name": "S"}) == Change("STREAM.CREATE.S", {"name": "S"})
-    assert changes.update_stream("S", {"name": "S"}) == Change("STREAM.UPDATE.S", {"name": "S"})
-    assert changes.delete_stream("S", "S") == Change("STREAM.DELETE.S", None)
-    assert changes.purge_stream("S", "S", {}) == Change("STREAM.PURGE.S", None)
+    assert changes.create_stream({"name": "S"}) == ChangeRequest("STREAM.CREATE.S", {"name": "S"})
+    assert changes.update_stream("S", {"name": "S"}) == ChangeRequest("STREAM.UPDATE.S", {"name": "S"})
+    assert changes.delete_stream("S", "S") == ChangeRequest("STREAM.DELETE.S", None)
+    assert changes.purge_stream("S", "S", {}) == ChangeRequest("STREAM.PURGE.S", None)
     assert changes.purge_stream("S", "S", {"filter": "a.>", "keep": "3"}).body == {"filter": "a.>", "keep": 3}
     made = changes.put_consumer("S", {"name": "c"}, exists=False)
-    assert made == Change(
+    assert made == ChangeRequest(
         "CONSUMER.CREATE.S.c", {"stream_name": "S", "config": {"name": "c"}, "action": "create"}
     )
-    assert changes.delete_consumer("S", "c", "c") == Change("CONSUMER.DELETE.S.c", None)
-    assert changes.pause_consumer("S", "c", "", 0) == Change("CONSUMER.PAUSE.S.c", None)
+    assert changes.delete_consumer("S", "c", "c") == ChangeRequest("CONSUMER.DELETE.S.c", None)
+    assert changes.pause_consumer("S", "c", "", 0) == ChangeRequest("CONSUMER.PAUSE.S.c", None)
     paused = changes.pause_consumer("S", "c", "90s", 10**18).body
     assert paused is not None
     assert parse_time(paused["pause_until"]) == 10**18 + 90 * 10**9
 
 
 def test_a_name_that_is_not_typed_changes_nothing() -> None:
-    for refused in (
-        lambda: changes.delete_stream("S", "s"),
-        lambda: changes.purge_stream("S", "", {}),
-        lambda: changes.delete_consumer("S", "c", "S"),
-    ):
-        with pytest.raises(SettingsError, match="to confirm"):
-            refused()
+    with pytest.raises(SettingsError, match="to confirm"):
+        changes.delete_stream("S", "s")
+    with pytest.raises(SettingsError, match="to confirm"):
+        changes.purge_stream("S", "", {})
+    with pytest.raises(SettingsError, match="to confirm"):
+        changes.delete_consumer("S", "c", "S")
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "*", ">", "a b", "a\n", None, 7, "a\x00"])

@@ -20,7 +20,7 @@ _DAY_NS = 24 * 3600 * SECOND
 LONGEST_PAUSE_NS = 365 * _DAY_NS
 
 
-class Change(NamedTuple):
+class ChangeRequest(NamedTuple):
     """One request of the API."""
 
     endpoint: str
@@ -104,25 +104,25 @@ def shown_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def create_stream(config: Json) -> Change:
+def create_stream(config: Json) -> ChangeRequest:
     """Return the request that creates a stream."""
-    return Change(f"STREAM.CREATE.{one_token(config.get('name'))}", config)
+    return ChangeRequest(f"STREAM.CREATE.{one_token(config.get('name'))}", config)
 
 
-def update_stream(stream: str, config: Json) -> Change:
+def update_stream(stream: str, config: Json) -> ChangeRequest:
     """Return the request that changes a stream's configuration."""
     if config.get("name", stream) != stream:
         raise SettingsError(f"the name of a stream cannot be changed: it is {stream}")
-    return Change(f"STREAM.UPDATE.{one_token(stream)}", config)
+    return ChangeRequest(f"STREAM.UPDATE.{one_token(stream)}", config)
 
 
-def delete_stream(stream: str, typed: str) -> Change:
+def delete_stream(stream: str, typed: str) -> ChangeRequest:
     """Return the request that deletes a stream with its messages."""
     _require_typed(stream, typed)
-    return Change(f"STREAM.DELETE.{one_token(stream)}", None)
+    return ChangeRequest(f"STREAM.DELETE.{one_token(stream)}", None)
 
 
-def purge_stream(stream: str, typed: str, fields: Fields) -> Change:
+def purge_stream(stream: str, typed: str, fields: Fields) -> ChangeRequest:
     """Return the request that removes messages: all, or those of a subject or before a sequence."""
     _require_typed(stream, typed)
     body: Json = {}
@@ -131,31 +131,31 @@ def purge_stream(stream: str, typed: str, fields: Fields) -> Change:
     body |= _numbers(fields, "seq", "keep")
     if "seq" in body and "keep" in body:
         raise SettingsError("seq and keep exclude each other: fill in one of them")
-    return Change(f"STREAM.PURGE.{one_token(stream)}", body or None)
+    return ChangeRequest(f"STREAM.PURGE.{one_token(stream)}", body or None)
 
 
-def put_consumer(stream: str, config: Json, *, exists: bool) -> Change:
+def put_consumer(stream: str, config: Json, *, exists: bool) -> ChangeRequest:
     """Return the request that creates a consumer, or changes one that exists."""
     name = one_token(config.get("name") or config.get("durable_name"))
     body = {"stream_name": stream, "config": config, "action": "update" if exists else "create"}
-    return Change(f"CONSUMER.CREATE.{one_token(stream)}.{name}", body)
+    return ChangeRequest(f"CONSUMER.CREATE.{one_token(stream)}.{name}", body)
 
 
-def delete_consumer(stream: str, consumer: str, typed: str) -> Change:
+def delete_consumer(stream: str, consumer: str, typed: str) -> ChangeRequest:
     """Return the request that deletes a consumer."""
     _require_typed(consumer, typed)
-    return Change(f"CONSUMER.DELETE.{one_token(stream)}.{one_token(consumer)}", None)
+    return ChangeRequest(f"CONSUMER.DELETE.{one_token(stream)}.{one_token(consumer)}", None)
 
 
-def pause_consumer(stream: str, consumer: str, length: str, now_ns: int) -> Change:
+def pause_consumer(stream: str, consumer: str, length: str, now_ns: int) -> ChangeRequest:
     """Return the request that pauses deliveries for a while; no length resumes them."""
     endpoint = f"CONSUMER.PAUSE.{one_token(stream)}.{one_token(consumer)}"
     if not length.strip():
-        return Change(endpoint, None)
+        return ChangeRequest(endpoint, None)
     length_ns = duration_of(length)
     if length_ns > LONGEST_PAUSE_NS:
         raise SettingsError("a pause is at most 365d")
-    return Change(endpoint, {"pause_until": format_time(now_ns + length_ns)})
+    return ChangeRequest(endpoint, {"pause_until": format_time(now_ns + length_ns)})
 
 
 def one_token(name: Any) -> str:

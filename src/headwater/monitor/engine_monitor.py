@@ -12,6 +12,7 @@ from headwater.errors import SettingsError
 from headwater.meters import Meters
 from headwater.monitor.engine_pages import EnginePages
 from headwater.monitor.history_sampler import HistorySampler
+from headwater.monitor.history_stream import HistoryStream
 from headwater.monitor.loop_delay import measure
 from headwater.monitor.metrics import Metrics
 from headwater.monitor.recent_warnings import RecentWarnings
@@ -33,7 +34,8 @@ class EngineMonitor:
         self.meters = Meters()
         self.status = ServingState(max(len(settings.seats), 1))
         self.metrics = Metrics(self.status, self.meters, store, settings.metrics_streams)
-        self._history = HistorySampler(self.status, self.meters, store)
+        written = HistoryStream(settings.history_stream) if settings.history_stream else None
+        self._history = HistorySampler(self.status, self.meters, store, written)
         self._warnings = RecentWarnings()
         self.pages = EnginePages(self.status, self.metrics, self._history, self._warnings)
         self._server: PageServer | None = None

@@ -21,6 +21,7 @@ from headwater.monitor.engine_history import (
     STREAM_COLUMNS,
     EngineHistory,
 )
+from headwater.monitor.history_stream import HistoryStream
 from headwater.monitor.process_numbers import resident_bytes
 from headwater.monitor.served_account import AT_ONCE, ServedAccount
 from headwater.monitor.serving_state import ServingState
@@ -30,12 +31,20 @@ from headwater.web.page_server import Answer, Query
 logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
+WRITTEN_EVERY = 6
+"""Every so many samples one is written to the stream: once a minute."""
 
 
 class HistorySampler:
     """Fills a history from before the store is open until the engine has stopped."""
 
-    def __init__(self, status: ServingState, meters: Meters, store: Path) -> None:
+    def __init__(
+        self, status: ServingState, meters: Meters, store: Path, stream: HistoryStream | None = None
+    ) -> None:
+        self._stream = stream
+        """Where samples are written as well; None for nowhere."""
+        self._number = 0
+        """The number of the next sample."""
         self._status = status
         self._meters = meters
         self._store = store
@@ -63,7 +72,11 @@ class HistorySampler:
                 failing += wrong
                 if number % AT_ONCE == 0:
                     await asyncio.sleep(0)
-        self.history.add(self._engine_row(streams, consumers, failing), streams)
+        row = self._engine_row(streams, consumers, failing)
+        self.history.add(row, streams)
+        if self._stream is not None and self._number % WRITTEN_EVERY == 0:
+            await self._stream.write(self._status.served, row, streams)
+        self._number += 1
 
     def _engine_row(self, streams: dict[str, tuple[float, ...]], consumers: int, failing: int) -> list[float]:
         used = resource.getrusage(resource.RUSAGE_SELF)
