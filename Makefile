@@ -2,7 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := embedded,spark,dev,docs
+EXTRAS := embedded,spark,console,dev,docs
 STORE ?= .headwater/store
 PORT ?= 4222
 ARGS ?=

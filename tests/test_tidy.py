@@ -26,6 +26,8 @@ REFERENCE = ROOT / "docs" / "reference"
 
 WITHOUT_TEST = {
     "__main__.py": "one call, run by tests/cli/test_main.py",
+    "console/console_page.py": "a value without behaviour; its routes are tested with the application",
+    "console/watched_site.py": "a value without behaviour",
     "model/message.py": "a tuple without behaviour",
     "model/run.py": "a Protocol; its two implementations are tested",
     "objects/objects.py": "a Protocol; tests/contracts/test_objects.py is its suite",

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.cli.connection import connection_flags, load_context, settle, taken_from
+from headwater.cli.connection import connection_flags, load_context, selected_context, settle, taken_from
 from headwater.cli.session import Session, connected
 from headwater.client.connection_settings import ConnectionSettings
 
@@ -28,6 +28,11 @@ class Caller:
     def connection(self) -> ConnectionSettings:
         """Return the connection settings, resolved on first use."""
         return settle(self._given, load_context)
+
+    @functools.cached_property
+    def context_name(self) -> str:
+        """Return the name of the context that supplies the connection; "" if there is none."""
+        return "" if self._given.get("no_context") else selected_context(self._given.get("context"))
 
     def run(self, work: Callable[[Session], Awaitable[Result]]) -> Result:
         """Connect, run the work and close. Ctrl-C cancels the work, which can clean up."""

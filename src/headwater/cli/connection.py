@@ -119,3 +119,10 @@ def load_context(name: str | None) -> Mapping[str, Any]:
     _, context = ContextFolder.of_user().resolve(name or "")
     said = {flag.key: getattr(context, flag.key) for flag in FLAGS.values() if flag.key}
     return said | {field: context.path_of(field) for field in FILE_FIELDS}
+
+
+def selected_context(name: str | None) -> str:
+    """Return the name of the context that `load_context` loads; "" if none is selected."""
+    from headwater.cli.contexts import ContextFolder
+
+    return name or ContextFolder.of_user().selected

@@ -29,6 +29,7 @@ Exit codes:
 _COMMANDS = {
     "check": "headwater.cli.check:check",
     "completion": "headwater.cli.completion:completion",
+    "console": "headwater.cli.console:console",
     "consumer": "headwater.cli.consumer.commands:consumer",
     "context": "headwater.cli.context_commands:context",
     "pub": "headwater.cli.publish:pub",

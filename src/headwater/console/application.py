@@ -1,0 +1,197 @@
+"""The console as a web application: routes, menu, live updates, login."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from headwater.client.jetstream_api import JetStreamApi
+from headwater.console.access import COOKIE, LOGIN_PATH, Access, AccessMiddleware
+from headwater.console.console_page import ConsolePage
+from headwater.console.forms import form_fields
+from headwater.console.merge_patch import merge_patch
+from headwater.console.rendering import STATIC, MenuEntry, render
+from headwater.console.sampler import Sampler
+from headwater.errors import Error
+
+HEARTBEAT_S = 15.0
+"""How often a stream of events says that it is alive, so that proxies keep it open."""
+LOGIN_PAUSE_S = 1.0
+"""How long the answer to a wrong token takes."""
+MOST_LISTENERS = 200
+
+
+class Console:
+    """What all pages share; handlers find it as `request.app.state.console`."""
+
+    def __init__(self, sampler: Sampler, access: Access, *, allow_changes: bool = False) -> None:
+        self.sampler = sampler
+        self.access = access
+        self.allow_changes = allow_changes
+        """Whether pages may change anything at the sites."""
+        self.menu: list[MenuEntry] = []
+        self._login_gate = asyncio.Lock()
+
+    async def api(self, site: str) -> JetStreamApi:
+        """Return the connected JetStream API of a site."""
+        return await self.sampler.site(site).connection.api()
+
+    async def log_in(self, token: str) -> str:
+        """Return the value of a cookie for the right token, else empty text after a pause."""
+        async with self._login_gate:
+            if self.access.logs_in(token):
+                return self.access.open_session()
+            # One attempt at a time: guessing is bounded to one a second for all browsers together.
+            await asyncio.sleep(LOGIN_PAUSE_S)
+            return ""
+
+
+def console_of(request: Request) -> Console:
+    """Return the console that answers a request."""
+    console: Console = request.app.state.console
+    return console
+
+
+def application(
+    console: Console,
+    pages: Sequence[ConsolePage],
+    routes: Sequence[Route] = (),
+    menu: Sequence[MenuEntry] = (),
+) -> Starlette:
+    """Return the application: live pages, and routes whose handlers do everything themselves."""
+    entries = [MenuEntry(page.path, page.title, page.menu_order) for page in pages if page.in_menu]
+    console.menu = sorted([*entries, *menu], key=lambda entry: entry.order)
+    all_routes: list[BaseRoute] = [route for page in pages for route in _routes(page)]
+    all_routes += [
+        *routes,
+        Route(LOGIN_PATH, _login, methods=["GET", "POST"]),
+        Route("/logout", _logout, methods=["POST"]),
+        Mount("/static", StaticFiles(directory=STATIC)),
+    ]
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with console.sampler.running():
+            yield
+
+    app = Starlette(
+        routes=all_routes,
+        middleware=[Middleware(AccessMiddleware, access=console.access)],
+        exception_handlers={Error: _show_error, HTTPException: _show_error},
+        lifespan=lifespan,
+    )
+    app.state.console = console
+    return app
+
+
+def _routes(page: ConsolePage) -> list[Route]:
+    def view(request: Request) -> dict[str, Any]:
+        # What is in the path comes last: the query cannot replace it.
+        given = {**request.query_params, **request.path_params}
+        return page.view(console_of(request).sampler, given)
+
+    async def show(request: Request) -> Response:
+        shown = view(request)
+        title = str(shown.get("title") or page.title)
+        return render(request, page.template, title=title, view=shown, live=f"/live{_target(request)}")
+
+    async def api(request: Request) -> Response:
+        return JSONResponse(view(request))
+
+    async def live(request: Request) -> Response:
+        console = console_of(request)
+        if console.sampler.listeners >= MOST_LISTENERS:
+            raise HTTPException(503, "too many browsers are connected: close some")
+        view(request)  # an unknown stream is an error of the request, not of its events
+        events = _events(console.sampler, lambda: view(request))
+        return StreamingResponse(events, media_type="text/event-stream")
+
+    tail = "" if page.path == "/" else page.path
+    return [
+        Route(page.path, show),
+        Route(f"/api{tail or '/map'}", api),
+        Route(f"/live{tail or '/map'}", live),
+    ]
+
+
+def _target(request: Request) -> str:
+    """Return the path and the query of a request as they were sent, the root as the map."""
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    path = raw.decode("latin-1")
+    query = request.url.query
+    return ("/map" if path == "/" else path) + (f"?{query}" if query else "")
+
+
+async def _events(sampler: Sampler, view: Callable[[], dict[str, Any]]) -> AsyncIterator[bytes]:
+    """Yield the whole view once, and then what changed in it, as server-sent events."""
+    before: dict[str, Any] = {}
+    changes = sampler.changes()
+    waiting: asyncio.Future[int] | None = None
+    try:
+        while True:
+            waiting = waiting or asyncio.ensure_future(anext(changes))
+            done, _ = await asyncio.wait([waiting], timeout=HEARTBEAT_S)
+            if not done:
+                yield b": still here\n\n"
+                continue
+            waiting = None
+            try:
+                after = view()
+            except Error:
+                yield b"event: gone\ndata: {}\n\n"
+                return
+            if not before:
+                yield _event("view", after)
+            elif patch := merge_patch(before, after):
+                yield _event("patch", patch)
+            before = after
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        await changes.aclose()  # type: ignore[attr-defined]
+
+
+def _event(kind: str, value: dict[str, Any]) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps(value, separators=(',', ':'))}\n\n".encode()
+
+
+async def _login(request: Request) -> Response:
+    console = console_of(request)
+    if request.method != "POST":
+        return render(request, "login.html", title="Log in", message="")
+    session = await console.log_in((await form_fields(request)).get("token", ""))
+    if not session:
+        return render(request, "login.html", 403, title="Log in", message="This is not the token.")
+    answer = RedirectResponse("/", 303)
+    answer.set_cookie(
+        COOKIE, session, httponly=True, samesite="strict", secure=console.access.is_secure, path="/"
+    )
+    return answer
+
+
+async def _logout(request: Request) -> Response:
+    console_of(request).access.close_session(request.cookies.get(COOKIE, ""))
+    answer = RedirectResponse(LOGIN_PATH, 303)
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+async def _show_error(request: Request, error: Exception) -> Response:
+    """Answer with the error's sentence, as a page for people and as JSON for scripts."""
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    message = str(error.detail if isinstance(error, HTTPException) else error)
+    if request.url.path.startswith(("/api/", "/live/")):
+        return JSONResponse({"error": message}, status)
+    return render(request, "error.html", status, title="Error", message=message)

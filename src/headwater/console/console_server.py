@@ -1,0 +1,107 @@
+"""Runs the console: checks where it may listen, and serves until a signal stops it."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+import uvicorn
+
+from headwater.console.access import Access
+from headwater.console.application import Console, application
+from headwater.console.console_pages import MENU, PAGES, ROUTES
+from headwater.console.sampler import INTERVAL_S, Sampler
+from headwater.console.watched_site import WatchedSite
+from headwater.errors import SettingsError
+
+STOP_S = 2
+"""How long open streams of events may delay the end."""
+
+
+@dataclass(frozen=True)
+class ConsoleSettings:
+    """Where the console listens, and who may read it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8280
+    token: str = ""
+    host_names: Sequence[str] = ()
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    plain_http: bool = False
+    """Whether a proxy in front of the console does TLS, so that the console need not."""
+    allow_changes: bool = False
+    interval_s: float = INTERVAL_S
+
+    @property
+    def is_loopback(self) -> bool:
+        """Return whether only this machine can connect."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def checked(settings: ConsoleSettings) -> ConsoleSettings:
+    """Return the settings with a token if one is needed; refuse those that would show data to everyone."""
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        raise SettingsError("--http-cert and --http-key belong together: pass both or none")
+    if settings.is_loopback:
+        return settings
+    if not settings.tls_cert and not settings.plain_http:
+        raise SettingsError(
+            f"the console would send its login in the clear on {settings.host}: pass --http-cert and "
+            "--http-key, or --plain-http if a proxy in front of it does TLS"
+        )
+    if settings.token:
+        return settings
+    return ConsoleSettings(**{**settings.__dict__, "token": secrets.token_urlsafe(24)})
+
+
+def bound_socket(settings: ConsoleSettings) -> socket.socket:
+    """Return a socket that listens, so that a port in use is an error with a remedy."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        reason = error.strerror or str(error)
+        raise SettingsError(
+            f"cannot listen on {settings.host}:{settings.port}: {reason}; pass --port"
+        ) from None
+    return listener
+
+
+def address_of(settings: ConsoleSettings, listener: socket.socket) -> str:
+    """Return the address that a person opens."""
+    scheme = "https" if settings.tls_cert else "http"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{scheme}://{host}:{listener.getsockname()[1]}"
+
+
+def server(sites: Sequence[WatchedSite], settings: ConsoleSettings) -> uvicorn.Server:
+    """Return the server of a console that watches these sites."""
+    access = Access(settings.token, tuple(settings.host_names), bool(settings.tls_cert))
+    console = Console(Sampler(sites, settings.interval_s), access, allow_changes=settings.allow_changes)
+    config = uvicorn.Config(
+        application(console, PAGES, ROUTES, MENU),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=STOP_S,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+        lifespan="on",
+        h11_max_incomplete_event_size=64 * 1024,
+        limit_concurrency=500,
+    )
+    return uvicorn.Server(config)

@@ -1,0 +1,36 @@
+"""The console's connection to one site: opened when it is first needed, and again after it was lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+from nats.aio.client import Client
+
+from headwater.client.jetstream_api import JetStreamApi, connected_client
+from headwater.console.watched_site import WatchedSite
+
+
+class SiteConnection:
+    """One NATS client for all browsers."""
+
+    def __init__(self, site: WatchedSite) -> None:
+        self.site = site
+        self._client: Client | None = None
+        """None before the first use and after a close."""
+        self._opening = asyncio.Lock()
+
+    async def api(self) -> JetStreamApi:
+        """Return the connected JetStream API; `UnreachableError` if the site does not answer."""
+        async with self._opening:
+            if self._client is None or self._client.is_closed:
+                self._client = await connected_client(self.site.connection)
+            return JetStreamApi(self._client, self.site.connection.prefix, self.site.connection.timeout)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            try:
+                await client.close()
+            except OSError:
+                pass  # the server closed it before

@@ -1,0 +1,112 @@
+"""Reads one site: its account, its streams with their upstreams, some of its consumers, its metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from headwater.client.jetstream_api import JetStreamApi
+from headwater.console.monitoring_client import MonitoringClient
+from headwater.console.scraped_metrics import ScrapedMetrics
+from headwater.console.site_connection import SiteConnection
+from headwater.console.snapshot import Json, SiteSnapshot
+from headwater.errors import Error
+
+CONSUMER_LISTS_PER_READ = 40
+"""How many streams are asked for their consumers at each read; the others have their turn later."""
+AT_ONCE = 8
+
+
+class SiteReader:
+    """Reads the same site again and again, and spreads what is expensive over several reads."""
+
+    def __init__(self, connection: SiteConnection) -> None:
+        self.connection = connection
+        self.site = connection.site
+        url = connection.site.monitoring_url
+        self.monitoring = MonitoringClient(url) if url else None
+        """None if no address is known."""
+        self._last = SiteSnapshot(self.site.name, 0.0)
+        self._turns: deque[str] = deque()
+        """The streams with consumers, the one that was asked longest ago first."""
+
+    async def read(self) -> SiteSnapshot:
+        """Return the site as it is now; if it does not answer, as it was, with the error."""
+        try:
+            self._last = await self._read()
+        except Error as error:
+            self._last = replace(self._last, error=str(error))
+        return self._last
+
+    async def _read(self) -> SiteSnapshot:
+        api = await self.connection.api()
+        account = await api.request("INFO")
+        listed, offline = await _streams(api)
+        metrics, readiness, why = await self._monitored()
+        return SiteSnapshot(
+            site=self.site.name,
+            at_s=time.time(),
+            account=account,
+            streams=listed,
+            offline=offline,
+            consumers=await self._consumers(api, listed),
+            server=_server_of(api),
+            metrics=metrics,
+            metrics_error=why,
+            readiness=readiness,
+        )
+
+    async def _monitored(self) -> tuple[ScrapedMetrics | None, Json, str]:
+        if self.monitoring is None:
+            return None, {}, ""
+        try:
+            metrics = await asyncio.to_thread(self.monitoring.metrics)
+            return metrics, await asyncio.to_thread(self.monitoring.readiness), ""
+        except Error as error:
+            return None, {}, str(error)
+
+    async def _consumers(self, api: JetStreamApi, streams: Mapping[str, Json]) -> dict[str, Sequence[Json]]:
+        """Return the known consumers, those of the streams whose turn it is read again."""
+        wanted = {name for name, info in streams.items() if info["state"].get("consumer_count")}
+        known = {name: found for name, found in self._last.consumers.items() if name in wanted}
+        self._turns = deque(name for name in self._turns if name in wanted)
+        self._turns.extend(sorted(wanted - set(self._turns)))
+        turn = [self._turns[place] for place in range(min(CONSUMER_LISTS_PER_READ, len(self._turns)))]
+        self._turns.rotate(-len(turn))
+        gate = asyncio.Semaphore(AT_ONCE)
+        for name, found in await asyncio.gather(*(_consumers_of(api, name, gate) for name in turn)):
+            if found is not None:
+                known[name] = found
+        return known
+
+
+async def _streams(api: JetStreamApi) -> tuple[dict[str, Json], dict[str, str]]:
+    """Return the streams by name, and why some are offline."""
+    found: dict[str, Json] = {}
+    offline: dict[str, str] = {}
+    async for page in api.each_page("STREAM.LIST"):
+        found |= {info["config"]["name"]: info for info in page.get("streams") or ()}
+        offline |= page.get("offline") or {}
+    return found, offline
+
+
+async def _consumers_of(
+    api: JetStreamApi, stream: str, gate: asyncio.Semaphore
+) -> tuple[str, Sequence[Any] | None]:
+    """Return the consumers of a stream; None if it was deleted meanwhile or does not answer."""
+    async with gate:
+        try:
+            return stream, await api.pages(f"CONSUMER.LIST.{stream}", "consumers")
+        except Error:
+            return stream, None
+
+
+def _server_of(api: JetStreamApi) -> str:
+    url = api.nats.connected_url
+    where = f"{url.hostname}:{url.port}" if url is not None else ""
+    found = api.nats.connected_server_version
+    return f"nats-server {found.major}.{found.minor}.{found.patch} at {where}"

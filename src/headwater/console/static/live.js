@@ -1,0 +1,53 @@
+// Keeps a page current: the server sends the whole view once, and then merge patches.
+
+export function merge(into, patch) {
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete into[key];
+    else if (typeof value === "object" && !Array.isArray(value) && isObject(into[key])) merge(into[key], value);
+    else into[key] = value;
+  }
+  return into;
+}
+
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+function say(text, level) {
+  const place = document.getElementById("connection");
+  if (!place) return;
+  place.textContent = text;
+  place.dataset.level = level;
+}
+
+// Calls `update(view)` with each new state of the page. Drawing waits for a frame, so that a burst is drawn once.
+export function live(update, path = document.body.dataset.live) {
+  let view = {};
+  let scheduled = false;
+  const draw = () => {
+    scheduled = false;
+    update(view);
+  };
+  const changed = () => {
+    say("live", "good");
+    document.body.dataset.updates = String(Number(document.body.dataset.updates || 0) + 1);
+    if (!scheduled) {
+      scheduled = true;
+      // Frames stop in a hidden tab: its page is drawn when it is shown again.
+      requestAnimationFrame(draw);
+    }
+  };
+  const source = new EventSource(path);
+  source.addEventListener("view", (event) => {
+    view = JSON.parse(event.data);
+    changed();
+  });
+  source.addEventListener("patch", (event) => {
+    merge(view, JSON.parse(event.data));
+    changed();
+  });
+  source.addEventListener("gone", () => {
+    source.close();
+    say("gone", "bad");
+  });
+  source.onerror = () => say("no connection to the console", "bad");
+  return source;
+}

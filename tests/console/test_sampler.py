@@ -1,0 +1,49 @@
+"""The sampler reads each site once for all listeners, and survives what it reads."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headwater.client.connection_settings import ConnectionSettings
+from headwater.console.sampler import Sampler
+from headwater.console.watched_site import WatchedSite
+from headwater.errors import Error
+
+NOWHERE = WatchedSite("nowhere", ConnectionSettings(server="nats://127.0.0.1:1"))
+
+
+async def test_listeners_see_each_read_and_leave_nothing_behind() -> None:
+    sampler = Sampler([NOWHERE], 0.05)
+    async with sampler.running():
+        seen: list[int] = []
+        changes = sampler.changes()
+        async for version in changes:
+            seen.append(version)
+            if len(seen) == 3:
+                break
+        assert sampler.listeners == 1
+        await changes.aclose()  # type: ignore[attr-defined]
+        assert sampler.listeners == 0
+    assert seen == sorted(set(seen))
+    assert "connection refused" in sampler.site("nowhere").snapshot.error
+
+
+async def test_an_answer_that_makes_no_sense_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = Sampler([NOWHERE], 0.01)
+    calls = asyncio.Queue[int]()
+
+    async def broken() -> None:
+        calls.put_nowait(1)
+        raise KeyError("config")
+
+    monkeypatch.setattr(sampler.site("nowhere"), "read", broken)
+    async with sampler.running():
+        for _ in range(2):
+            await asyncio.wait_for(calls.get(), 60)
+
+
+def test_a_site_that_is_not_watched_is_an_error() -> None:
+    with pytest.raises(Error, match='there is no site "x"'):
+        Sampler([]).site("x")
