@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from headwater.console.history import COARSE_POINTS, FINE_POINTS, History, Ring
+from headwater.console.history import COARSE_POINTS, FINE_POINTS, NumberHistory, Ring
 
 KEY = ("stream", "ORDERS", "rate")
 
 
-def filled(steps: int, step_s: float = 2.0) -> History:
+def filled(steps: int, step_s: float = 2.0) -> NumberHistory:
     """Return a history with one number that grows by one each step."""
-    history = History()
+    history = NumberHistory()
     for step in range(steps):
         history.record(1_000_000 + step * step_s, [(KEY, float(step))])
     return history

@@ -58,7 +58,7 @@ class Series:
         self._sum, self._count = 0.0, 0
 
 
-class History:
+class NumberHistory:
     """Many series by key, all with the same times."""
 
     def __init__(self) -> None:

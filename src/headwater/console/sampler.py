@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from headwater.console.history import History
+from headwater.console.history import NumberHistory
 from headwater.console.rates import recorded, stream_rates
 from headwater.console.site_connection import SiteConnection
 from headwater.console.site_reader import SiteReader
@@ -29,7 +29,7 @@ class SampledSite:
         self.site = site
         self.connection = SiteConnection(site)
         self.reader = SiteReader(self.connection)
-        self.history = History()
+        self.history = NumberHistory()
         self.snapshot = SiteSnapshot(site.name, 0.0)
         self.rates: dict[str, float] = {}
         """Messages a second by stream."""
