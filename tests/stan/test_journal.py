@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Iterable
 from errno import EIO
@@ -69,3 +70,16 @@ async def test_a_write_that_fails_is_tried_again_in_order(
     assert f"cannot write the state of NATS Streaming: {error}; retrying" in caplog.text
     assert "Traceback" not in caplog.text
     await journal.close()
+
+
+async def test_a_callback_that_fails_delays_no_other_client(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = Records(tmp_path / "stan.db")
+    journal = Journal(kept)
+    journal.put([records.keep("a", "1")], lambda: 1 // 0)  # type: ignore[arg-type]
+    journal.put([records.keep("b", "2")])
+    await asyncio.wait_for(journal.settled(), 30)
+    await journal.close()
+    assert kept.server() == {"a": "1", "b": "2"}
+    assert "could not be answered" in caplog.text

@@ -59,7 +59,7 @@ class Journal:
             if ops and not await self._written(ops):
                 return
             for then in thens:
-                then()
+                _call(then)
             if self._closing:
                 self._wake.set()
 
@@ -78,3 +78,11 @@ class Journal:
             if self._closing:
                 return False
             await asyncio.sleep(RETRY_S)
+
+
+def _call(then: Then) -> None:
+    """Run a callback; its error must not keep the changes of other clients from being written."""
+    try:
+        then()
+    except Exception:
+        logger.exception("a client of NATS Streaming could not be answered")
