@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,46 @@ async def test_a_stream_that_can_be_opened_again_is_without_a_restart(
     for copy in tmp_path.glob("*/a/checkpoint*"):
         copy.write_bytes(whole[:-1])
     await on(tmp_path, second)
+
+
+@pytest.mark.parametrize("when", ["created", "opened late"])
+async def test_a_stream_that_an_observer_cannot_prepare_is_offline_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    monkeypatch.setattr("headwater.control.reopening.FIRST_PAUSE_S", 0.01)
+    seen, healthy = Seen(), asyncio.Event()
+
+    async def prepare(stream: Stream) -> None:
+        if not healthy.is_set():
+            raise sqlite3.OperationalError("disk I/O error")
+
+    async def work(domain: Domain) -> None:
+        domain.observe(seen)
+        domain.before_opened = prepare
+        if when == "created":
+            assert await refused(domain.create_stream(config("a"))) == 10049
+        else:
+            for copy in tmp_path.glob("*/a/checkpoint*"):
+                copy.write_bytes(whole)
+        await until(lambda: "I/O" in domain.offline.get("a", ""))
+        assert seen.events == []
+        healthy.set()
+        await until(lambda: not domain.offline)
+        assert seen.events == [("opened", "a")]
+        await publish(domain.stream("a"), (b"a.b", b"more"))
+
+    if when == "opened late":
+
+        async def first(domain: Domain) -> None:
+            stream, _ = await domain.create_stream(config("a"))
+            stream.publishing.offer([(b"a.b", b"", b"", b"kept")])
+            await stream.checkpoint()
+
+        await on(tmp_path, first)
+        whole = next(iter(tmp_path.glob("*/a/checkpoint"))).read_bytes()
+        for copy in tmp_path.glob("*/a/checkpoint*"):
+            copy.write_bytes(whole[:-1])
+    await on(tmp_path, work)
 
 
 async def test_a_broken_stream_is_offline_with_a_reason_and_the_others_continue(tmp_path: Path) -> None:

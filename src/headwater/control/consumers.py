@@ -20,7 +20,7 @@ from headwater.control.catalog import Catalog
 from headwater.control.catalog_rows import ConsumerRow
 from headwater.control.consumer_rules import CreateAddress, check_address, check_create
 from headwater.control.consumer_start import check_reset, start_of
-from headwater.control.prepared_tallies import PreparedTallies
+from headwater.control.prepared_consumers import PreparedConsumers
 from headwater.control.restored_consumer import RestoredConsumer
 from headwater.delivery.advisories import ConsumerAdvisories
 from headwater.delivery.consumer import Consumer
@@ -76,7 +76,7 @@ class Consumers:
         """The consumers of each open stream."""
         self._listening: set[StreamConsumers] = set()
         """Those with consumers that look who listens: of thousands of streams most often few."""
-        self._prepared = PreparedTallies(catalog, self._folder)
+        self._prepared = PreparedConsumers(catalog, self._folder)
         self._unread: dict[tuple[str, str], Hold] = {}
         """By stream and name, consumers whose row cannot be read: all messages stay for them."""
         self._was_open = outlet.is_open
@@ -113,11 +113,13 @@ class Consumers:
         return consumer
 
     async def prepare(self, stream: Stream) -> None:
-        """Build the filters of a stream's consumers on a thread, before it is shown as open."""
+        """Read a stream's consumers on a thread, before it is shown as open; raise if that fails."""
         await self._prepared.prepare(stream)
 
     def on_opened(self, stream: Stream) -> None:
         """Open the stream's consumers, and subscribe to their acks."""
+        # First, since it may fail: a stream whose consumers are not all known must not listen to none.
+        declared = self._prepared.take(stream)
         consumers = StreamConsumers(
             stream,
             self.outlet,
@@ -127,12 +129,11 @@ class Consumers:
             self._scope,
             on_abandoned=self._abandoned,
             on_listening=self._listens,
-            tallies=self._prepared.take(stream),
+            tallies=declared.tallies,
         )
         self._was_open = self._was_open and self.outlet.is_open
         self._by_stream[stream.name] = consumers
-        rows = self._catalog.consumers(self._folder, stream.name)
-        for row in rows:
+        for row in declared.rows:
             try:
                 self._reopen(consumers, row)
             except Error as error:
@@ -140,7 +141,7 @@ class Consumers:
                 consumers.not_opened(row.name)
                 self._unread[stream.name, row.name] = hold = Hold()
                 stream.retention.holds.add(hold)
-        consumers.expect(row.name for row in rows)
+        consumers.expect(row.name for row in declared.rows)
         self._acks.begin_flow(stream.name, consumers.acks)
 
     def _add(self, consumers: StreamConsumers, consumer: Consumer) -> None:

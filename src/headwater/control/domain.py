@@ -108,7 +108,8 @@ class Domain:
         self._removals = StreamRemovals(catalog, self._directories)
         self._creation = StreamCreation(folder, catalog, self._directories, self._removals, self._services)
         self.before_opened: Callable[[Stream], Awaitable[None]] = _nothing
-        """Awaited with a stream that is opened late, before observers are notified; it must not raise."""
+        """Awaited with a stream that is opened late, before observers are notified; if it raises, the stream
+        is offline and is tried again."""
         self._observers: list[Observer] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """One lock for each stream name with an operation in progress."""
@@ -297,7 +298,10 @@ class Domain:
                 raise _failed("stream_create", f"error creating store for stream: {error}") from error
             raise
         self._declared.rows[config.name] = row
-        self._opened(stream)
+        try:
+            await self._openings.add(row, stream)
+        except (OSError, DiskError, sqlite3.Error) as error:
+            raise _failed("stream_create", str(error)) from error
         return stream
 
     async def update_stream(

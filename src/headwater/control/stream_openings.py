@@ -44,7 +44,7 @@ class StreamOpenings:
         self._reconciliation = reconciliation
         self._services = services
         self._before_opened = before_opened
-        """Awaited with each stream that was opened, before `on_opened`."""
+        """Awaited with each stream that was opened, before `on_opened`; if it raises, it is offline."""
         self._on_opened = on_opened
         """Called with each stream that is open now."""
         self.offline: dict[str, str] = {}
@@ -125,7 +125,7 @@ class StreamOpenings:
             self._declared.rows[row.name] = row
             self._declared.configs[row.name] = config
             stream = await Stream.open(directory, config, created_ns=row.created_ns, services=self._services)
-            await self._before_opened(stream)
+            await self._prepare_observers(stream)
         except Exception as error:  # an error of one stream must not keep others from opening
             self._cannot_open(row, error)
             return
@@ -138,6 +138,14 @@ class StreamOpenings:
             logger.info("stream %r is open again", row.name)
         self._on_opened(stream)
 
+    async def _prepare_observers(self, stream: Stream) -> None:
+        """Have observers read what they need of a stream; close it if they cannot."""
+        try:
+            await self._before_opened(stream)
+        except BaseException:
+            await stream.close()
+            raise
+
     def _prepare(self, row: StreamRow) -> tuple[StreamRow, Path]:
         """Return the row of a declared stream, and the directory of its data; in memory that is empty."""
         homes, in_memory = self._directories
@@ -148,6 +156,15 @@ class StreamOpenings:
         row = self._reconciliation.settle(row, home)
         homes.finish(home)
         return row, in_memory.make(row) if is_in_memory else home
+
+    async def add(self, row: StreamRow, stream: Stream) -> None:
+        """Show a stream that was created as open; if observers cannot take it, as offline, and raise."""
+        try:
+            await self._prepare_observers(stream)
+        except Exception as error:
+            self._cannot_open(row, error)
+            raise
+        self._on_opened(stream)
 
     def _cannot_open(self, row: StreamRow, error: Exception) -> None:
         """Show a stream as offline, and have it tried again."""
