@@ -17,6 +17,7 @@ Error
 ├── FencedError                 another engine has taken over the store
 ├── NewerFormatError            a newer release wrote the file
 ├── SettingsError               a setting is unknown or invalid
+│   └── OutageNameError         a site or a link that the file does not have [site.outages]
 ├── StoreLockedError            another engine owns the store
 │   Storage
 ├── ArchiveError                the bytes are not a complete archive [table.archive_part]
@@ -61,6 +62,7 @@ Error
 ├── ConditionError              a condition is malformed or cannot be evaluated [model.condition]
 ├── CopyError                   a store cannot be copied, or a copy is wrong [store.copy_source]
 ├── EngineMissingError          a query library is not installed [lake.scanning]
+├── LinkStateError              a link between sites stays up or down [site.outage_switch]
 ├── NotReadyError               a site lacks something, or it is in use [site.readiness]
 ├── QueryRefusedError           SQL that the console does not run [console.query_guard]
 └── UnreachableError            no server or no JetStream answers a client [client.jetstream_api]

@@ -32,7 +32,7 @@ PAGES = {
     "docs/guides/production.md": "1 stream checked, no problems",
     "docs/guides/stuck-source.md": "Stream ARCHIVE has caught up, at sequence 10",
     "docs/guides/repair.md": "1 problem before, none left",
-    "docs/guides/hub-and-spokes.md": "Stream sales has caught up, at sequence 200",
+    "docs/guides/hub-and-spokes.md": "Stream sales has caught up, at sequence 300",
     "docs/guides/tables-in-a-bucket.md": "100 orders",
     "docs/guides/three-copies.md": "host-2 has 100 orders",
     "docs/guides/fail-over-drill.md": "Messages: 300",

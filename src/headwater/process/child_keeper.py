@@ -38,10 +38,11 @@ class ChildKeeper:
             self._task = asyncio.create_task(self._keep(), name=self._name)
 
     async def stop(self) -> None:
-        """End the child, and launch it no more."""
+        """End the child, and launch it no more until the next `begin`."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
         await self._child.end()
 
     async def _keep(self) -> None:

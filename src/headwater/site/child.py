@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -84,8 +85,12 @@ class Child:
         self._keeper.begin()
 
     async def stop(self) -> None:
-        """Stop the process; kill it if it does not stop in time."""
+        """Stop the process; kill it if it does not stop in time. It may be started again."""
         await self._keeper.stop()
+
+    def reload(self) -> None:
+        """Ask a server to read its configuration again."""
+        self._process.signal(signal.SIGHUP)
 
     async def _launch(self) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -103,3 +108,19 @@ class Child:
     def _last_words(self) -> str:
         lines = self.said[-_LAST_WORDS:].strip().splitlines()
         return f"{lines[-1]} (more in {self.log})" if lines else f"it said nothing (see {self.log})"
+
+
+async def start_all(children: Sequence[Child]) -> None:
+    """Start processes concurrently; if one fails, no other one is starting afterwards."""
+    starting = [asyncio.create_task(child.start()) for child in children]
+    try:
+        await asyncio.gather(*starting)
+    finally:
+        for task in starting:
+            task.cancel()
+        await asyncio.gather(*starting, return_exceptions=True)
+
+
+async def stop_all(children: Sequence[Child]) -> None:
+    """Stop processes concurrently."""
+    await asyncio.gather(*(child.stop() for child in children))

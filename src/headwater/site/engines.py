@@ -11,7 +11,7 @@ from headwater.errors import Error
 from headwater.site.child import Child
 from headwater.site.run_record import EngineState, running
 
-SERVING, STANDBY, STARTING, DOWN = "serving", "standby", "starting", "down"
+SERVING, STANDBY, STARTING, DOWN, STOPPED = "serving", "standby", "starting", "down", "stopped"
 _SAYS = {b"headwater is ready": SERVING, b"headwater waits": STANDBY}
 """What an engine prints when it begins to serve, or to wait."""
 _OVERLAP = max(map(len, _SAYS)) - 1

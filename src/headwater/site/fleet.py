@@ -22,14 +22,17 @@ from headwater.bus.handshake import greets
 from headwater.errors import Error
 from headwater.model.counted import counted
 from headwater.site.api_client import api_client
-from headwater.site.child import Child
+from headwater.site.child import Child, start_all, stop_all
 from headwater.site.declaring import Outcome, declare
 from headwater.site.engines import EngineChild, EngineWatch, engine_name
 from headwater.site.journal_servers import without_leader
 from headwater.site.layout import SiteFolders
 from headwater.site.links import LinkWatch, links_of
+from headwater.site.outage_switch import OutageSwitch
+from headwater.site.outages import forget_outages
 from headwater.site.readiness import check_machine
 from headwater.site.run_record import RunRecord, remove_record, running, take_folder, write_record
+from headwater.site.status import REPLICATOR
 from headwater.site.topology import Node, Site
 
 LINK_WAIT_S = 20.0
@@ -50,6 +53,8 @@ class FleetOptions:
     with_spark: bool = True
     with_streams: bool = True
     files: tuple[str, ...] = ()
+    nodes: str = ""
+    """The number of nodes of every site, if it is not that of the file."""
 
 
 class Fleet:
@@ -64,6 +69,7 @@ class Fleet:
         self._children: list[Child] = []
         self._engines = EngineWatch()
         self._watch = LinkWatch(self._topology, layout.directory)
+        self._switch = OutageSwitch(layout, self._wait_for_journals)
         self._is_ready = False
 
     async def run(self) -> None:
@@ -75,12 +81,15 @@ class Fleet:
             began = time.monotonic()
             check_machine(self._topology, self._environment, with_spark=self._options.with_spark)
             self._layout.write()
+            forget_outages(self._layout.directory)
             await self._start(stack)
             self._is_ready = True
             self._record()
             self._say(f"ready in {time.monotonic() - began:.1f} s")
             while True:
                 await asyncio.sleep(WATCH_S)
+                await self._switch.look()
+                self._watch.topology = self._switch.topology
                 await self._watch.look()
                 self._engines.look()
                 self._record()
@@ -106,15 +115,9 @@ class Fleet:
     async def _together(self, stack: AsyncExitStack, children: list[Child]) -> None:
         """Start processes concurrently; if one fails, the others are stopped."""
         # All at once: an engine that stands by must not take over while the one that serves is stopped.
-        stack.push_async_callback(_stop_all, children)
+        stack.push_async_callback(stop_all, children)
         self._children += children
-        starting = [asyncio.create_task(child.start()) for child in children]
-        try:
-            await asyncio.gather(*starting)
-        finally:
-            for task in starting:
-                task.cancel()
-            await asyncio.gather(*starting, return_exceptions=True)
+        await start_all(children)
         self._record()
 
     def _server(self, site: Site, node: Node) -> Child:
@@ -125,7 +128,9 @@ class Fleet:
 
         command = [find_server(), "-c", str(config)]
         log = config.with_suffix(".log")
-        return Child(f"nats-server {node.name}", command, log, listens, self._environment)
+        child = Child(f"nats-server {node.name}", command, log, listens, self._environment)
+        self._switch.of(site.name).servers.append(child)
+        return child
 
     def _engine(self, name: str, number: int) -> Child:
         settings = self._layout.engine_settings(name, number)
@@ -137,6 +142,7 @@ class Fleet:
         log = settings.with_suffix(".log")
         child = Child(engine_name(name, number), command, log, says_so, self._environment)
         self._engines.add(EngineChild(name, number, child, self._layout.store(name, number)))
+        self._switch.of(name).engines.append(child)
         return child
 
     def _replicator(self) -> Child:
@@ -155,7 +161,7 @@ class Fleet:
             *named,
         ]
         log = self._layout.directory / "replicator.log"
-        return Child("replicator", command, log, says_so, self._environment)
+        return Child(REPLICATOR, command, log, says_so, self._environment)
 
     async def _wait_for_links(self) -> None:
         """Wait a while until all links are up. Continue without links that are not."""
@@ -173,10 +179,11 @@ class Fleet:
     async def _wait_for_journals(self) -> None:
         """Wait until the servers of each journal have elected a leader: before that they refuse a stream."""
         deadline = time.monotonic() + ELECTION_WAIT_S
-        waiting = await without_leader(self._topology)
+        stopped = self._switch.applied.stopped
+        waiting = await without_leader(self._topology, stopped)
         while waiting and time.monotonic() < deadline:
             await asyncio.sleep(0.1)
-            waiting = await without_leader(self._topology)
+            waiting = await without_leader(self._topology, stopped)
         for name in waiting:
             self._say(f"the servers of the journal of {name} have no leader yet")
 
@@ -207,13 +214,18 @@ class Fleet:
             for child in self._children
             if child.pid is not None
         )
-        keeper = running("headwater site", os.getpid())
-        record = RunRecord(keeper, self._options.files, self._is_ready, children, self._engines.states)
+        record = RunRecord(
+            running("headwater site", os.getpid()),
+            self._options.files,
+            self._is_ready,
+            children,
+            self._engines.states,
+            {child.name: child.restarts for child in self._children},
+            self._switch.applied,
+            self._switch.problem,
+            self._options.nodes,
+        )
         write_record(self._layout.directory, record)
-
-
-async def _stop_all(children: list[Child]) -> None:
-    await asyncio.gather(*(child.stop() for child in children))
 
 
 def store_id(store: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -46,9 +47,9 @@ class JournalStatus(msgspec.Struct, frozen=True):
         return not self.problem and all(server.is_up for server in self.servers)
 
 
-async def without_leader(topology: Topology) -> list[str]:
-    """Return the sites whose servers keep a journal and cannot store it yet."""
-    sites = [site for site in topology.sites if site.has_journal_servers]
+async def without_leader(topology: Topology, stopped: Collection[str] = ()) -> list[str]:
+    """Return the sites that are not stopped and whose servers keep a journal and cannot store it yet."""
+    sites = [site for site in topology.sites if site.has_journal_servers and site.name not in stopped]
     found = await asyncio.gather(*(_is_elected(site) for site in sites))
     return [site.name for site, is_elected in zip(sites, found, strict=True) if not is_elected]
 

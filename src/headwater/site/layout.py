@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -39,6 +40,12 @@ class SiteFolders:
         self._replicator = replicator
         self._at = at or self.directory
         self._stores = stores
+
+    def with_topology(self, topology: Topology) -> SiteFolders:
+        """Return the same folders for sites that differ in their links."""
+        other = copy.copy(self)
+        other.topology = topology
+        return other
 
     def folder(self, site: str) -> Path:
         """Return the folder of a site."""
@@ -92,18 +99,22 @@ class SiteFolders:
 
     def write(self) -> list[Path]:
         """Write every file; existing keys are kept."""
-        written = []
-        for site in self.topology.sites:
-            placement = self._placement(site)
-            for node in site.nodes:
-                path = self.server_config(site, node)
-                private_file.replace(path, config_text(self.topology, site, node, placement).encode())
-                written.append(path)
+        written = [path for site in self.topology.sites for path in self.write_servers(site)]
         for engine, sites in self.topology.engines.items():
             for number in self.numbers(engine):
                 path = self.engine_settings(engine, number)
                 private_file.replace(path, self._settings_text(engine, sites, number).encode())
                 written.append(path)
+        return written
+
+    def write_servers(self, site: Site) -> list[Path]:
+        """Write the configuration of each server of a site."""
+        written = []
+        placement = self._placement(site)
+        for node in site.nodes:
+            path = self.server_config(site, node)
+            private_file.replace(path, config_text(self.topology, site, node, placement).encode())
+            written.append(path)
         return written
 
     def _placement(self, site: Site) -> ServerPlacement:

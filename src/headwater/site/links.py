@@ -30,6 +30,8 @@ class AccountLink(msgspec.Struct, frozen=True):
     is_up: bool
     since: float
     """Seconds since the epoch; zero if it was not checked yet."""
+    is_cut: bool = False
+    """Whether it was disabled with `site cut`."""
 
 
 def links_of(topology: Topology) -> list[tuple[Site, Remote]]:
@@ -75,11 +77,19 @@ async def look(
     found = []
     for site, remote in links_of(topology):
         to, account = remote.site or address_of(remote), remote.account
-        is_up = counts[site.name].get(_key(site, account), 0) >= _wanted(site, account)
+        opened = counts[site.name].get(_key(site, account), 0)
+        is_up = opened >= _wanted(site, account) and not remote.is_cut
         old = known.get((site.name, to, account))
         since = old.since if old is not None and old.is_up == is_up else moment
-        found.append(AccountLink(site.name, to, account, is_up, since))
+        found.append(AccountLink(site.name, to, account, is_up, since, remote.is_cut))
     return found
+
+
+async def has_wanted_links(site: Site) -> bool:
+    """Return whether a site has opened its links, and none of those that are cut."""
+    opened = await connected_accounts(site)
+    accounts = {remote.account for remote in site.remotes}
+    return all(opened.get(_key(site, account), 0) == _wanted(site, account) for account in accounts)
 
 
 def address_of(remote: Remote) -> str:
@@ -89,7 +99,7 @@ def address_of(remote: Remote) -> str:
 
 def _wanted(site: Site, account: str) -> int:
     """Return how many links of an account a site has when all are up: every node opens its own."""
-    return sum(remote.account == account for remote in site.remotes) * site.size
+    return sum(remote.account == account and not remote.is_cut for remote in site.remotes) * site.size
 
 
 def _key(site: Site, account: str) -> str:
@@ -101,13 +111,13 @@ class LinkWatch:
     """Checks the links periodically, and records changes."""
 
     def __init__(self, topology: Topology, directory: Path) -> None:
-        self._topology = topology
+        self.topology = topology
         self._path = directory / LINKS_NAME
         self.links: list[AccountLink] = read_links(directory)
 
     async def look(self) -> list[AccountLink]:
         """Return the current status of the links."""
-        found = await look(self._topology, self.links)
+        found = await look(self.topology, self.links)
         if found != self.links:
             self.links = found
             private_file.replace(self._path, msgspec.json.encode(found))

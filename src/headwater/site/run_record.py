@@ -13,6 +13,7 @@ import msgspec
 
 from headwater import private_file
 from headwater.errors import Error
+from headwater.site.outages import Outages
 
 RECORD_NAME = "running.json"
 LOCK_NAME = "site.lock"
@@ -50,6 +51,14 @@ class RunRecord(msgspec.Struct, frozen=True):
     is_ready: bool = False
     children: tuple[Running, ...] = ()
     engines: tuple[EngineState, ...] = ()
+    restarts: dict[str, int] = {}
+    """How often each process was restarted, by name, whether it runs or not."""
+    outages: Outages = Outages()
+    """What was stopped and cut at the last look."""
+    problem: str = ""
+    """Why the last request for an outage, or for its end, could not be met."""
+    nodes: str = ""
+    """The number of nodes of every site, if it is not that of the file."""
 
 
 def born(pid: int) -> str:

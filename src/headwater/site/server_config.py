@@ -160,7 +160,8 @@ def _remote(topology: Topology, site: Site, remote: Remote, placement: ServerPla
     there = topology.site(remote.site) if remote.site else None
     if there is not None and there.tls is not None:
         values["tls"] = {"ca_file": str(there.tls.ca), **(_tls(site.tls) if site.tls else {})}
-    return values
+    # Only then: older servers do not know the key.
+    return {**values, "disabled": True} if remote.is_cut else values
 
 
 def _with_login(url: str, user: User) -> str:

@@ -11,13 +11,16 @@ import msgspec
 from headwater.errors import Error
 from headwater.model.times import SECOND
 from headwater.site.api_client import api_client
-from headwater.site.engines import DOWN, STARTING
+from headwater.site.engines import DOWN, STARTING, STOPPED, engine_name
 from headwater.site.journal_servers import JournalStatus, journal_status
 from headwater.site.layout import SiteFolders
 from headwater.site.links import AccountLink, look, monitored, read_links
-from headwater.site.run_record import EngineState, RunRecord, lives, read_record
+from headwater.site.outages import with_cuts
+from headwater.site.run_record import Running, RunRecord, lives, read_record
 from headwater.site.topology import Account, Json, Node, Site
 
+_NOT_UP = (DOWN, STARTING, STOPPED)
+REPLICATOR = "replicator"
 SILENT_S = 10.0
 """An origin that was not seen for this long is called silent."""
 
@@ -30,6 +33,7 @@ class ServerStatus(msgspec.Struct, frozen=True):
     is_up: bool
     connections: int = 0
     version: str = ""
+    restarts: int = 0
 
 
 class UpstreamStatus(msgspec.Struct, frozen=True):
@@ -51,6 +55,8 @@ class StreamStatus(msgspec.Struct, frozen=True):
     messages: int
     size: int
     upstreams: tuple[UpstreamStatus, ...] = ()
+    is_known: bool = True
+    """Whether an engine said so; a stream of a site that does not answer is only declared."""
 
 
 class DomainStatus(msgspec.Struct, frozen=True):
@@ -68,7 +74,7 @@ class EngineStatus(msgspec.Struct, frozen=True):
 
     number: int
     state: str
-    """`serving`, `standby`, `starting` or `down`."""
+    """`serving`, `standby`, `starting`, `down`, or `stopped` by `site stop`."""
     since: float = 0.0
     """Seconds since the epoch; zero if that is not known."""
     epoch: int = 0
@@ -86,6 +92,8 @@ class SiteStatus(msgspec.Struct, frozen=True):
     engines: tuple[EngineStatus, ...] = ()
     """Its own engines; none if the engine of another site serves it."""
     journal: JournalStatus | None = None
+    is_stopped: bool = False
+    """Whether it was stopped with `site stop`."""
 
     @property
     def is_up(self) -> bool:
@@ -93,9 +101,17 @@ class SiteStatus(msgspec.Struct, frozen=True):
         return (
             all(server.is_up for server in self.servers)
             and all(domain.is_up for domain in self.domains)
-            and all(engine.state not in (DOWN, STARTING) for engine in self.engines)
+            and all(engine.state not in _NOT_UP for engine in self.engines)
             and (self.journal is None or self.journal.is_up)
         )
+
+
+class ReplicatorStatus(msgspec.Struct, frozen=True):
+    """The process that copies for all sites."""
+
+    is_up: bool
+    pid: int = 0
+    restarts: int = 0
 
 
 class SitesStatus(msgspec.Struct, frozen=True):
@@ -105,21 +121,29 @@ class SitesStatus(msgspec.Struct, frozen=True):
     """Id of the supervising process, zero if none runs."""
     sites: tuple[SiteStatus, ...]
     links: tuple[AccountLink, ...]
+    replicator: ReplicatorStatus | None = None
+    """None if the sites run without it."""
 
     @property
     def is_up(self) -> bool:
         """Return whether everything that the file declares runs."""
-        return all(site.is_up for site in self.sites) and all(link.is_up for link in self.links)
+        return (
+            all(site.is_up for site in self.sites)
+            and all(link.is_up for link in self.links)
+            and (self.replicator is None or self.replicator.is_up)
+        )
 
 
 async def status_of(layout: SiteFolders, now: float | None = None) -> SitesStatus:
     """Return the current status of all sites."""
     moment = time.time() if now is None else now
-    record = read_record(layout.directory)
-    links = await look(layout.topology, read_links(layout.directory), moment)
-    recorded = record.engines if record is not None and keeper_of(record) else ()
-    sites = await asyncio.gather(*(_site(layout, site, recorded, moment) for site in layout.topology.sites))
-    return SitesStatus(keeper_of(record), tuple(sites), tuple(links))
+    found = read_record(layout.directory)
+    keeper = keeper_of(found)
+    record = found if found is not None and keeper else RunRecord(Running("", 0, ""), ())
+    topology = with_cuts(layout.topology, record.outages.cut)
+    links = await look(topology, read_links(layout.directory), moment)
+    sites = await asyncio.gather(*(_site(layout, site, record, moment) for site in topology.sites))
+    return SitesStatus(keeper, tuple(sites), tuple(links), _replicator(record))
 
 
 def keeper_of(record: RunRecord | None) -> int:
@@ -127,41 +151,56 @@ def keeper_of(record: RunRecord | None) -> int:
     return record.keeper.pid if record is not None and lives(record.keeper) else 0
 
 
-async def _site(layout: SiteFolders, site: Site, recorded: tuple[EngineState, ...], now: float) -> SiteStatus:
-    servers = await asyncio.gather(*(_server(node) for node in site.nodes))
+def _replicator(record: RunRecord) -> ReplicatorStatus | None:
+    if REPLICATOR not in record.restarts:
+        return None
+    process = next((p for p in record.children if p.name == REPLICATOR and lives(p)), None)
+    restarts = record.restarts[REPLICATOR]
+    return ReplicatorStatus(process is not None, process.pid if process else 0, restarts)
+
+
+async def _site(layout: SiteFolders, site: Site, record: RunRecord, now: float) -> SiteStatus:
+    servers = await asyncio.gather(*(_server(node, record) for node in site.nodes))
     domains = await asyncio.gather(
         *(_domain(site, account, layout.seed(site, account), now) for account in site.business)
     )
     journal = await journal_status(layout, site)
-    engines = _engines(layout, site, recorded) if site.engine == site.name else ()
-    return SiteStatus(site.name, site.engine, tuple(servers), tuple(domains), tuple(engines), journal)
+    engines = _engines(layout, site, record) if site.engine == site.name else ()
+    is_stopped = site.name in record.outages.stopped
+    return SiteStatus(
+        site.name, site.engine, tuple(servers), tuple(domains), tuple(engines), journal, is_stopped
+    )
 
 
-def _engines(layout: SiteFolders, site: Site, recorded: tuple[EngineState, ...]) -> list[EngineStatus]:
+def _engines(layout: SiteFolders, site: Site, record: RunRecord) -> list[EngineStatus]:
     """Return the status of each engine of a site; the record may be a second old."""
-    known = {engine.number: engine for engine in recorded if engine.engine == site.name}
+    known = {engine.number: engine for engine in record.engines if engine.engine == site.name}
+    away = STOPPED if site.name in record.outages.stopped else DOWN
     found = []
     for number in layout.numbers(site.name):
         said = known.get(number)
+        restarts = record.restarts.get(engine_name(site.name, number), 0)
         if said is None:
-            found.append(EngineStatus(number, DOWN))
+            found.append(EngineStatus(number, away, restarts=restarts))
         elif said.process is None or not lives(said.process):
-            found.append(EngineStatus(number, DOWN, said.since if said.state == DOWN else 0.0))
+            since = said.since if said.state == DOWN else 0.0
+            found.append(EngineStatus(number, away, since, restarts=restarts))
         else:
-            process = said.process
-            found.append(
-                EngineStatus(number, said.state, said.since, said.epoch, process.pid, process.restarts)
-            )
+            pid = said.process.pid
+            found.append(EngineStatus(number, said.state, said.since, said.epoch, pid, restarts))
     return found
 
 
-async def _server(node: Node) -> ServerStatus:
+async def _server(node: Node, record: RunRecord) -> ServerStatus:
     page = await monitored(node, "varz")
-    address = f"{node.host}:{node.port}"
-    if page is None:
-        return ServerStatus(node.name, address, is_up=False)
+    said = page or {}
     return ServerStatus(
-        node.name, address, True, int(page.get("connections", 0)), str(page.get("version", ""))
+        node.name,
+        f"{node.host}:{node.port}",
+        page is not None,
+        int(said.get("connections", 0)),
+        str(said.get("version", "")),
+        record.restarts.get(f"nats-server {node.name}", 0),
     )
 
 
@@ -172,8 +211,20 @@ async def _domain(site: Site, account: Account, seed: Path, now: float) -> Domai
             infos = await client.pages("STREAM.LIST", "streams")
             streams = tuple(_stream(info, now) for info in infos)
     except (Error, OSError) as error:
-        return DomainStatus(account.name, domain, is_up=False, problem=str(error) or type(error).__name__)
+        declared = tuple(
+            StreamStatus(stream.name, 0, 0, is_known=False)
+            for stream in site.streams
+            if stream.account == account.name
+        )
+        return DomainStatus(account.name, domain, is_up=False, problem=_problem(error), streams=declared)
     return DomainStatus(account.name, domain, is_up=True, streams=streams)
+
+
+def _problem(error: Error | OSError) -> str:
+    """Return a sentence for an engine that does not answer."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time: see the log of the engine"
+    return str(error) if isinstance(error, Error) else (error.strerror or "the connection broke")
 
 
 def _stream(info: Json, now: float) -> StreamStatus:

@@ -81,6 +81,8 @@ class Remote:
     """Addresses of the target, separated by commas; empty for the target site's own."""
     public_url: str = ""
     """The target's address from real hosts, if it differs."""
+    is_cut: bool = False
+    """Whether it is disabled for a while, to try what happens then."""
 
 
 @dataclass(frozen=True)

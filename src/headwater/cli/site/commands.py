@@ -9,9 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -20,6 +19,17 @@ from headwater.cli.client import AliasedGroup, json_flag
 from headwater.cli.contexts import ContextFolder
 from headwater.cli.render import show, show_json
 from headwater.cli.serve import run_until_signalled
+from headwater.cli.site.files import (
+    FILE,
+    FOLDER,
+    directory_of,
+    running_nodes,
+    say,
+    site_files,
+    sites_of,
+    warn,
+)
+from headwater.cli.site.outages import cut, heal, start, stop
 from headwater.errors import Error
 from headwater.model.counted import counted
 
@@ -28,18 +38,19 @@ if TYPE_CHECKING:
     from headwater.site.layout import SiteFolders
     from headwater.site.topology import Topology
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 END_WAIT_S = 120.0
 WATCH_S = 2.0
-_FILE = click.Path(dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
 _EPILOG = """\b
 Examples:
   headwater site up cinemas.yaml
       run servers, engines, streams and one Spark until Ctrl-C
   headwater site up cinemas.yaml --detach && headwater --context hub stream report
-  headwater site status cinemas.yaml
+  headwater site status cinemas.yaml --watch
+  headwater site stop cinemas.yaml spoke-1
+  headwater site start cinemas.yaml spoke-1
+  headwater site cut cinemas.yaml spoke-1
+  headwater site heal cinemas.yaml spoke-1
+      try what happens while a site or a link is away
   headwater site down cinemas.yaml
   headwater site config cinemas.yaml ./hosts --at /etc/headwater
       write files for real hosts
@@ -53,24 +64,12 @@ def site() -> None:
     """Run sites that are connected by leaf nodes, from one file."""
 
 
-def _site_files(command: Command) -> Command:
-    """Give a command its files, its directory, and the number of nodes."""
-    command = click.option(
-        "--nodes",
-        type=click.Choice(["1", "3"]),
-        help="Number of nodes of every site; overrides the file.",
-    )(command)
-    command = click.option(
-        "--dir",
-        "directory",
-        type=_FOLDER,
-        help="Directory for logs, stores and keys (.headwater/NAME next to the file).",
-    )(command)
-    return click.argument("files", nargs=-1, required=True, type=_FILE)(command)
+for _command in (stop, start, cut, heal):
+    site.add_command(_command)
 
 
 @site.command()
-@_site_files
+@site_files
 @click.option("-d", "--detach", is_flag=True, help="Run in the background; `site down` stops it.")
 @click.option("--spark/--no-spark", default=True, help="Also run the replicator.")
 @click.option("--streams/--no-streams", default=True, help="Create the streams that the file declares.")
@@ -93,8 +92,8 @@ def up(
     contexts: bool,
 ) -> None:
     """Run the sites of FILES on this machine, until Ctrl-C."""
-    where = _folder(files, directory)
-    topology = _fitting(_topology(files, nodes), nodes, where, _warn)
+    where = directory_of(files, directory)
+    topology = _fitting(sites_of(files, nodes), nodes, where, warn)
     if contexts:
         _write_contexts(topology, context_prefix)
     if detach:
@@ -106,28 +105,28 @@ def up(
     from headwater.site.fleet import Fleet, FleetOptions
     from headwater.site.layout import SiteFolders
 
-    options = FleetOptions(master, memory, spark, streams, tuple(map(str, files)))
-    run_until_signalled(Fleet(SiteFolders(topology, where), options, _say).run())
-    _say("all processes have stopped")
+    options = FleetOptions(master, memory, spark, streams, tuple(map(str, files)), nodes or "")
+    run_until_signalled(Fleet(SiteFolders(topology, where), options, say).run())
+    say("all processes have stopped")
 
 
 @site.command()
-@_site_files
+@site_files
 @click.option("--context-prefix", default="", metavar="TEXT", help="Prefix of context names.")
 def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, context_prefix: str) -> None:
     """Stop the sites of FILES that run on this machine. Their data is kept."""
     from headwater.cli.site.contexts import remove_contexts
     from headwater.site.run_record import lives, read_record, remove_record
 
-    where = _folder(files, directory)
-    remove_contexts(ContextFolder.of_user(), _topology(files, nodes), context_prefix)
+    where = directory_of(files, directory)
+    remove_contexts(ContextFolder.of_user(), sites_of(files, nodes), context_prefix)
     record = read_record(where)
     if record is None or not lives(record.keeper):
         remove_record(where)
         click.echo("nothing is running")
         return
     children = counted(len(record.children), "child process", "child processes")
-    _say(f"stopping process {record.keeper.pid} and its {children}")
+    say(f"stopping process {record.keeper.pid} and its {children}")
     # Checked again right before the kill: the process id may have been reused.
     if lives(record.keeper):
         os.kill(record.keeper.pid, signal.SIGTERM)
@@ -142,7 +141,7 @@ def down(files: tuple[Path, ...], directory: Path | None, nodes: str | None, con
 
 
 @site.command()
-@_site_files
+@site_files
 @json_flag
 @click.option("--watch", is_flag=True, help="Show it again every two seconds, until Ctrl-C.")
 def status(
@@ -154,8 +153,9 @@ def status(
     """
     from headwater.site.layout import SiteFolders
 
-    where = _folder(files, directory)
-    layout = SiteFolders(_fitting(_topology(files, nodes), nodes, where), where)
+    where = directory_of(files, directory)
+    nodes = running_nodes(where, nodes)
+    layout = SiteFolders(_fitting(sites_of(files, nodes), nodes, where), where)
     root = click.get_current_context().find_root().obj or {}
     plain = as_json or bool(root.get("as_json"))
     is_up = _show_status(layout, plain)
@@ -180,12 +180,12 @@ def _show_status(layout: SiteFolders, plain: bool) -> bool:
 
 
 @site.command()
-@click.argument("files", nargs=-1, required=True, type=_FILE)
-@click.argument("directory", type=_FOLDER)
-@click.option("--at", type=_FOLDER, help="Path of the directory on the hosts (DIRECTORY).")
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.argument("directory", type=FOLDER)
+@click.option("--at", type=FOLDER, help="Path of the directory on the hosts (DIRECTORY).")
 @click.option(
     "--stores",
-    type=_FOLDER,
+    type=FOLDER,
     default=Path("/var/lib/headwater"),
     show_default=True,
     help="Directory of the stores on the hosts.",
@@ -195,34 +195,19 @@ def config(files: tuple[Path, ...], directory: Path, at: Path | None, stores: Pa
     from headwater.site.copies import on_hosts
     from headwater.site.hosts import sharing_a_host, unreachable, write_hosts
 
-    topology = on_hosts(_topology(files, None))
+    topology = on_hosts(sites_of(files, None))
     for warning in topology.warnings:
-        _warn(warning)
+        warn(warning)
     for name in unreachable(topology):
-        _warn(f"links connect to {name} at 127.0.0.1: set the host of that site")
+        warn(f"links connect to {name} at 127.0.0.1: set the host of that site")
     for name in sharing_a_host(topology):
-        _warn(f"the servers that keep the journal of {name} share one host: list three of them as its host")
+        warn(f"the servers that keep the journal of {name} share one host: list three of them as its host")
     written = write_hosts(topology, directory, at or directory.absolute(), stores)
     for path in written:
         click.echo(str(path))
-    _say(
+    say(
         f"{counted(len(written), 'file')}, checked by nats-server; some contain secrets, so keep them private"
     )
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
-
-
-def _topology(files: Sequence[Path], nodes: str | None) -> Topology:
-    """Return the sites, and print warnings about ignored keys."""
-    from headwater.site.site_file import read_topology, resized
-
-    topology = read_topology(files)
-    for warning in topology.warnings:
-        _warn(warning)
-    topology = replace(topology, warnings=())
-    return topology if nodes is None else resized(topology, int(nodes))
 
 
 def _fitting(
@@ -241,22 +226,14 @@ def _fitting(
     return topology
 
 
-def _warn(text: str) -> None:
-    _say(f"warning: {text}")
-
-
-def _folder(files: Sequence[Path], directory: Path | None) -> Path:
-    return (directory or files[0].parent / ".headwater" / files[0].stem).absolute()
-
-
 def _write_contexts(topology: Topology, prefix: str) -> None:
     from headwater.cli.site.contexts import write_contexts
 
     written, foreign = write_contexts(ContextFolder.of_user(), topology, prefix)
     if written:
-        _say(f"contexts: {', '.join(written)}")
+        say(f"contexts: {', '.join(written)}")
     for name in foreign:
-        _say(f"warning: the context {name} was not written by `site` and is kept: pass --context-prefix")
+        say(f"warning: the context {name} was not written by `site` and is kept: pass --context-prefix")
 
 
 def _up_detached(files: Sequence[Path], where: Path, how: Sequence[str]) -> None:
@@ -295,5 +272,5 @@ def _show_from(log: Path, place: int) -> int:
         file.seek(place)
         whole, end, _ = file.read().rpartition(b"\n")
     if whole:
-        _say(whole.decode(errors="replace"))
+        say(whole.decode(errors="replace"))
     return place + len(whole) + len(end)

@@ -13,9 +13,9 @@ from headwater.cli.stream.upstream_progress import UNKNOWN
 from headwater.model.counted import counted
 from headwater.model.times import SECOND
 from headwater.site.links import AccountLink
-from headwater.site.status import SitesStatus, UpstreamStatus
+from headwater.site.status import SitesStatus, StreamStatus, UpstreamStatus
 
-_COLOURS = {"serving": "green", "standby": "green", "down": "red"}
+_COLOURS = {"serving": "green", "standby": "green", "down": "red", "stopped": "yellow"}
 
 
 def sheets(status: SitesStatus, now: float) -> Iterator[Sheet]:
@@ -37,17 +37,22 @@ def sheets(status: SitesStatus, now: float) -> Iterator[Sheet]:
 def _servers(status: SitesStatus) -> Sheet:
     rows: list[tuple[Cell, ...]] = []
     for site in status.sites:
+        stopped = Text("stopped", "yellow") if site.is_stopped else None
         for server in site.servers:
-            said: Cell = (
-                counted(server.connections, "connection") if server.is_up else Text("no answer", "red")
-            )
-            rows.append((site.name, f"nats-server {server.name}", server.address, said))
+            away = stopped or Text("no answer", "red")
+            said: Cell = counted(server.connections, "connection") if server.is_up else away
+            rows.append((site.name, f"nats-server {server.name}", server.address, said, str(server.restarts)))
         for domain in site.domains:
-            said = counted(len(domain.streams), "stream") if domain.is_up else Text(domain.problem, "red")
-            rows.append(
-                (site.name, f"engine {site.engine}", f"{domain.account}, domain {domain.domain}", said)
-            )
-    columns = [Column("Site"), Column("Process"), Column("Where", wraps=True), Column("State", wraps=True)]
+            away = stopped or Text(domain.problem, "red")
+            said = counted(len(domain.streams), "stream") if domain.is_up else away
+            where = f"{domain.account}, domain {domain.domain}"
+            rows.append((site.name, f"engine {site.engine}", where, said, ""))
+    if status.replicator is not None:
+        said = "running" if status.replicator.is_up else Text("down", "red")
+        where = f"process {status.replicator.pid}" if status.replicator.is_up else ""
+        rows.append(("", "replicator", where, said, str(status.replicator.restarts)))
+    wrapping = ("Where", "State")
+    columns = [Column(name, wraps=name in wrapping) for name in ("Site", "Process", *wrapping, "Restarts")]
     kept = f"supervised by process {status.keeper}" if status.keeper else "not supervised"
     return Sheet(f"Sites, {kept}", columns, rows)
 
@@ -92,7 +97,7 @@ def _links(links: tuple[AccountLink, ...], now: float) -> Sheet:
             link.site,
             link.to,
             link.account,
-            Text("up", "green") if link.is_up else Text("silent", "red"),
+            _link_state(link),
             _when(link.since, now),
         )
         for link in links
@@ -101,9 +106,15 @@ def _links(links: tuple[AccountLink, ...], now: float) -> Sheet:
     return Sheet("Leaf links", columns, rows)
 
 
+def _link_state(link: AccountLink) -> Cell:
+    if link.is_cut:
+        return Text("cut", "yellow")
+    return Text("up", "green") if link.is_up else Text("silent", "red")
+
+
 def _streams(status: SitesStatus) -> Sheet:
     rows = [
-        (site.name, domain.domain, stream.name, number(stream.messages), size(stream.size))
+        (site.name, domain.domain, stream.name, *_figures(stream))
         for site in status.sites
         for domain in site.domains
         for stream in domain.streams
@@ -111,6 +122,12 @@ def _streams(status: SitesStatus) -> Sheet:
     return Sheet(
         "Streams", [Column(name) for name in ("Site", "Domain", "Stream", "Messages", "Bytes")], rows
     )
+
+
+def _figures(stream: StreamStatus) -> tuple[Cell, Cell]:
+    if not stream.is_known:
+        return Text(UNKNOWN, "red"), Text(UNKNOWN, "red")
+    return number(stream.messages), size(stream.size)
 
 
 def _upstreams(status: SitesStatus, now: float) -> Iterator[tuple[Cell, ...]]:
