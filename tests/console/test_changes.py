@@ -117,7 +117,9 @@ def test_a_name_cannot_reach_another_endpoint(name: Any) -> None:
         changes.put_consumer("S", {"name": name}, exists=False)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "7", "[" * 100_000, "{}" + " " * 600_000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "7", "[" * 100_000, '{"a": "\\ud800"}', "{}" + " " * 600_000]
+)
 def test_what_is_no_json_object_is_refused(text: str) -> None:
     with pytest.raises(SettingsError):
         changes.json_object(text)

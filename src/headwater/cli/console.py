@@ -57,6 +57,12 @@ Examples:
 @click.option(
     "--plain-http", is_flag=True, help="Listen beyond loopback without TLS, behind a proxy that has it."
 )
+@click.option(
+    "--store",
+    default="",
+    metavar="PATH",
+    help="Store, or s3://BUCKET/PREFIX, whose tables the console may query.",
+)
 @click.option("--allow-changes", is_flag=True, help="Let the console create, edit, purge and delete.")
 @click.option(
     "--interval",
@@ -89,6 +95,7 @@ def console(caller: Caller, contexts: Sequence[str], every: bool, **flags: Any) 
             tls_key=flags["http_key"],
             plain_http=flags["plain_http"],
             allow_changes=flags["allow_changes"],
+            store=flags["store"],
             interval_s=flags["interval_s"],
         )
     )

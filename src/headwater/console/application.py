@@ -21,6 +21,7 @@ from headwater.console.access import COOKIE, LOGIN_PATH, Access, AccessMiddlewar
 from headwater.console.console_page import ConsolePage
 from headwater.console.forms import form_fields
 from headwater.console.merge_patch import merge_patch
+from headwater.console.query_runner import QueryRunner
 from headwater.console.rendering import STATIC, MenuEntry, render
 from headwater.console.sampler import Sampler
 from headwater.errors import Error
@@ -35,11 +36,20 @@ MOST_LISTENERS = 200
 class Console:
     """What all pages share; handlers find it as `request.app.state.console`."""
 
-    def __init__(self, sampler: Sampler, access: Access, *, allow_changes: bool = False) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        access: Access,
+        *,
+        allow_changes: bool = False,
+        query: QueryRunner | None = None,
+    ) -> None:
         self.sampler = sampler
         self.access = access
         self.allow_changes = allow_changes
         """Whether pages may change anything at the sites."""
+        self.query = query
+        """Runs SQL over the tables of a store; None if the console can read no store."""
         self.menu: list[MenuEntry] = []
         self._login_gate = asyncio.Lock()
 

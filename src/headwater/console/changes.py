@@ -96,6 +96,10 @@ def json_object(text: str) -> Json:
         raise SettingsError(f"the configuration is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise SettingsError("the configuration must be a JSON object")
+    try:
+        shown_json(found).encode()
+    except (UnicodeEncodeError, RecursionError):
+        raise SettingsError("the configuration contains half of a character, or is too deep") from None
     return found
 
 

@@ -13,7 +13,8 @@ import uvicorn
 
 from headwater.console.access import Access
 from headwater.console.application import Console, application
-from headwater.console.console_pages import MENU, PAGES, ROUTES
+from headwater.console.console_pages import PAGES, ROUTES, menu_of
+from headwater.console.query_runner import QueryRunner
 from headwater.console.sampler import INTERVAL_S, Sampler
 from headwater.console.watched_site import WatchedSite
 from headwater.errors import SettingsError
@@ -35,6 +36,8 @@ class ConsoleSettings:
     plain_http: bool = False
     """Whether a proxy in front of the console does TLS, so that the console need not."""
     allow_changes: bool = False
+    store: str = ""
+    """The store, or the address in a bucket, whose tables can be queried; empty for none."""
     interval_s: float = INTERVAL_S
 
     @property
@@ -91,9 +94,14 @@ def address_of(settings: ConsoleSettings, listener: socket.socket) -> str:
 def server(sites: Sequence[WatchedSite], settings: ConsoleSettings) -> uvicorn.Server:
     """Return the server of a console that watches these sites."""
     access = Access(settings.token, tuple(settings.host_names), bool(settings.tls_cert))
-    console = Console(Sampler(sites, settings.interval_s), access, allow_changes=settings.allow_changes)
+    console = Console(
+        Sampler(sites, settings.interval_s),
+        access,
+        allow_changes=settings.allow_changes,
+        query=QueryRunner(settings.store) if settings.store else None,
+    )
     config = uvicorn.Config(
-        application(console, PAGES, ROUTES, MENU),
+        application(console, PAGES, ROUTES, menu_of(allow_changes=settings.allow_changes)),
         log_config=None,
         access_log=False,
         server_header=False,

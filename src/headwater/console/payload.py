@@ -84,16 +84,22 @@ def _text(data: bytes, *, is_whole: bool) -> str | None:
             text = data[: len(data) - cut].decode()
         except UnicodeDecodeError:
             continue
-        return "".join(_visible(letter) for letter in text)
+        return visible_text(text)
     return None
 
 
+def visible_text(text: str) -> str:
+    """Return text in which control characters, and those that reorder text, are escapes."""
+    return text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
+
+
 def _visible(letter: str) -> str:
-    """Return a letter; control characters, and those that reorder text, as an escape."""
+    """Return a letter, or its escape."""
     code = ord(letter)
     is_control = (code < 32 and letter not in "\n\t") or 0x7F <= code < 0xA0
+    is_half = 0xD800 <= code <= 0xDFFF  # of a pair, which cannot be encoded alone
     reorders = code in (0x061C, 0x200E, 0x200F) or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069
-    return f"\\u{code:04x}" if is_control or reorders else letter
+    return f"\\u{code:04x}" if is_control or is_half or reorders else letter
 
 
 def _tree(data: bytes) -> PayloadNode | None:
@@ -111,14 +117,10 @@ def _node(label: str, value: Any, depth: int, left: list[int]) -> PayloadNode:
     if left[0] < 0 or depth > MOST_DEPTH:
         raise ValueError("too large to show as a tree")
     if isinstance(value, dict):
-        members = tuple(_node(_shown(name), inner, depth + 1, left) for name, inner in value.items())
+        members = tuple(_node(visible_text(name), inner, depth + 1, left) for name, inner in value.items())
         return PayloadNode(label, f"{{{len(members)}}}", "object", members)
     if isinstance(value, list):
         items = tuple(_node(str(place), inner, depth + 1, left) for place, inner in enumerate(value))
         return PayloadNode(label, f"[{len(items)}]", "array", items)
     kind = "string" if isinstance(value, str) else "null" if value is None else "number"
-    return PayloadNode(label, _shown(json.dumps(value, ensure_ascii=False)), kind)
-
-
-def _shown(text: str) -> str:
-    return "".join(_visible(letter) for letter in text)
+    return PayloadNode(label, visible_text(json.dumps(value, ensure_ascii=False)), kind)
