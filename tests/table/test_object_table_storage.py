@@ -95,6 +95,16 @@ def test_what_is_folded_is_there_for_the_next_engine(place: Place) -> None:
     assert list(place.scratch.iterdir()) == []
 
 
+def test_data_is_compressed_in_a_bucket_and_as_configured_on_the_disk(place: Place, tmp_path: Path) -> None:
+    codecs = []
+    for table in (place.open(), Table.open(tmp_path / "local", RealDisk())):
+        fold(table, 1, 100)
+        address = table.address_of(table.files[0]).removeprefix("file://")
+        group = parquet.read_footer(Path(address), None).metadata.row_group(0)
+        codecs.append({group.column(index).compression for index in range(group.num_columns)})
+    assert codecs == [{"ZSTD"}, {"UNCOMPRESSED"}]
+
+
 def test_row_groups_are_read_once_and_kept(place: Place) -> None:
     table = place.open()
     fold(table, 1, 100)

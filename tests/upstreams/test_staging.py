@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from headwater.disk import RealDisk
-from headwater.table.staging import LocalStaging
+from headwater.objects.address import BucketAddress
+from headwater.objects.bucket import Bucket
+from headwater.table.staging import OBJECT_STAGING, LocalStaging, ObjectStaging
 from headwater.upstreams.staging import (
     StagedFileError,
     StagingSweep,
@@ -85,6 +88,24 @@ def test_a_file_must_be_the_one_that_its_sums_are_of(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(StagedFileError, match="not among"):
         check_adopted(local, [file])
+
+
+def test_one_wrong_file_among_many_in_a_bucket_refuses_all(tmp_path: Path) -> None:
+    files = [
+        staged(tmp_path, list(range(10 * number, 10 * number + 5)), f"f{number}") for number in range(20)
+    ]
+    folder = tmp_path / "bucket" / OBJECT_STAGING
+    folder.parent.mkdir()
+    shutil.copytree(tmp_path / "T" / "staging", folder)
+    objects = Bucket(BucketAddress(f"file://{folder.parent}"))
+    staging = ObjectStaging(objects, tmp_path / "stands-for-it")
+    check_adopted(staging, files)
+    wrong = [*files[:7], msgspec.structs.replace(files[7], rows=1), *files[8:]]
+    with pytest.raises(StagedFileError, match=f"{files[7].name} contains other messages"):
+        check_adopted(staging, wrong)
+    (folder / files[19].name).unlink()
+    with pytest.raises(StagedFileError, match="not among"):
+        check_adopted(staging, files)
 
 
 async def test_only_staged_files_without_a_pending_receipt_are_removed(tmp_path: Path) -> None:

@@ -158,9 +158,7 @@ class ObjectTableStorage:
     def adopt(self, staging: Path, paths: Sequence[str]) -> None:
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             list(threads.map(lambda path: self._adopt(staging / Path(path).name, path), paths))
-        for path in paths:
-            (staging / Path(path).name).unlink(missing_ok=True)
-            self.staging.discard(Path(path).name)
+            list(threads.map(lambda path: self._discard(staging / Path(path).name), paths))
 
     def _adopt(self, staged: Path, path: str) -> None:
         """Return once a staged file is an object of the table, if an earlier attempt did not make it one."""
@@ -173,6 +171,10 @@ class ObjectTableStorage:
             if error.problem is not Problem.MISSING:
                 raise
             self._objects.head(path)
+
+    def _discard(self, staged: Path) -> None:
+        staged.unlink(missing_ok=True)
+        self.staging.discard(staged.name)
 
     def remove(self, path: str) -> None:
         self._objects.delete(path)

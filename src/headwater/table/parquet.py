@@ -34,6 +34,8 @@ from headwater.table.stored_bytes import StoredBytes, stored
 
 Compression = Literal["none", "s2"]
 
+PACKED: Compression = "s2"
+"""Compressed, with what Parquet has for it."""
 MAX_GROUP_ROWS = 16_384
 MAX_GROUP_BYTES = 4 << 20
 FILE_VERSION = 1
@@ -70,6 +72,8 @@ class Footer:
     bounds: tuple[tuple[int, int], ...]
     places: tuple[tuple[int, int], ...]
     group_crcs: tuple[int, ...]
+    file_bytes: int
+    """The size of the whole file."""
 
 
 def write(path: Path, columns: Columns, base_seq: int, compression: str = "none") -> FileStats:
@@ -303,7 +307,8 @@ def read_footer(file: Path | StoredBytes, crc: int | None) -> Footer:
         bounds = [group.column(0).statistics for group in groups]
         crcs = json.loads((metadata.metadata or {})[_GROUP_CRCS.encode()])
         places = tuple(_place(group) for group in groups)
-        return Footer(metadata, tuple((b.min, b.max) for b in bounds), places, tuple(crcs))
+        size = start + len(raw)
+        return Footer(metadata, tuple((b.min, b.max) for b in bounds), places, tuple(crcs), size)
     except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError) as error:
         raise CorruptionError(name, start, f"unreadable footer: {error}") from error
 

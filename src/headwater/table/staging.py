@@ -35,6 +35,11 @@ class Staging(Protocol):
         """Return where a task writes its files."""
         ...
 
+    @property
+    def is_remote(self) -> bool:
+        """Return whether each access is a request to a bucket."""
+        ...
+
     def names(self) -> Sequence[str]:
         """Return the names of all files."""
         ...
@@ -58,6 +63,8 @@ class Staging(Protocol):
 
 class LocalStaging:
     """A folder of this machine."""
+
+    is_remote = False
 
     def __init__(self, directory: Path, disk: Disk) -> None:
         self.directory = directory
@@ -94,6 +101,8 @@ class LocalStaging:
 
 class ObjectStaging:
     """Objects below a table in a bucket."""
+
+    is_remote = True
 
     def __init__(self, objects: Objects, directory: Path) -> None:
         """Take the objects of the table; `directory` is the path that stands for the staged files."""

@@ -22,6 +22,7 @@ from headwater.table.found_file import FoundFile, read_found
 from headwater.table.group_reader import GroupReader, Groups
 from headwater.table.live_rows import Dead, live_columns
 from headwater.table.output import Output
+from headwater.table.parquet import PACKED
 from headwater.table.row_group import RowGroup
 from headwater.table.schema import folder_of
 from headwater.table.staging import Staging
@@ -43,7 +44,8 @@ class Table:
         self._storage = storage
         self._directory = storage.directory
         self._log = log
-        self._compression = compression
+        # Bytes are slow in a bucket and cost money there, so data is always compressed.
+        self._compression = PACKED if storage.is_atomic else compression
         self._changing = threading.Lock()
         """Held by the thread that changes the table."""
         self._files: tuple[DataFile, ...] = tuple(log.take_files())

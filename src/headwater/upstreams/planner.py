@@ -234,7 +234,7 @@ def is_linkable(origin: Stream, target: Stream) -> bool:
     return (
         target.replica.is_adoptive_without_ids
         and config.subject_transform is None
-        and config.compression == origin.config.compression
+        and target.replica.compression == origin.replica.compression
         and origin.replica.volume == target.replica.volume
     )
 
@@ -390,7 +390,7 @@ def _work(
         source_header=upstream.source_header(extent.identity),
         staging=target.replica.staging.address,
         tables=_tables_place(target),
-        compression=str(target.config.compression),
+        compression=target.replica.compression,
         linkable=linkable,
         traceable=target.replica.records_sources,
         adoptive=target.replica.is_adoptive,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,13 @@ from breakable_objects import BreakableObjects, ObjectFault
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.objects.object_error import ObjectError
-from headwater.replication.worker.result_files import BucketFiles, FolderFiles, ResultFiles, result_files
+from headwater.replication.worker.result_files import (
+    COPIES_AT_ONCE,
+    BucketFiles,
+    FolderFiles,
+    ResultFiles,
+    result_files,
+)
 from headwater.replication.worker.task_bucket import TaskBucket
 
 
@@ -79,7 +86,45 @@ def test_a_put_or_copy_with_an_unknown_outcome_fails_and_leaves_nothing_here(
         places.objects.break_at(1, fault, operation)
     with pytest.raises(ObjectError):
         written(places.files, "a.parquet", b"one")
+    places.files.copy(places.source, "b.parquet")
     with pytest.raises(ObjectError):
-        places.files.copy(places.source, "b.parquet")
+        places.files.settle()
     places.files.close()
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_bucket_makes_copies_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = Places(tmp_path, in_bucket=True)
+    together = threading.Barrier(COPIES_AT_ONCE, timeout=60)
+    copy = places.objects.copy
+
+    def copied(source: str, target: str) -> None:
+        together.wait()
+        copy(source, target)
+
+    monkeypatch.setattr(places.objects, "copy", copied)
+    for number in range(COPIES_AT_ONCE):
+        places.files.copy(places.source, f"{number}.parquet")
+    places.files.settle()
+    assert len(places.content()) == COPIES_AT_ONCE
+    places.files.close()
+
+
+def test_a_copy_that_ends_late_is_removed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = Places(tmp_path, in_bucket=True)
+    began, may_end = threading.Event(), threading.Event()
+    copy = places.objects.copy
+
+    def copied(source: str, target: str) -> None:
+        began.set()
+        may_end.wait(60)
+        copy(source, target)
+
+    monkeypatch.setattr(places.objects, "copy", copied)
+    places.files.copy(places.source, "a.parquet")
+    assert began.wait(60)
+    threading.Timer(0.2, may_end.set).start()
+    places.files.remove("a.parquet")
+    places.files.close()
+    assert may_end.is_set()
+    assert not list(places.staging.iterdir())

@@ -47,6 +47,24 @@ def test_credentials_come_from_the_file_alone(
     assert SECRET_KEY not in repr(handover.bucket_address(str(path), replace(address)))
 
 
+def test_a_bucket_stays_open_until_its_credentials_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "first")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "one")
+    settings = Settings(tables="s3://lake/prod", tables_region="eu-central-1")
+    path = tmp_path / handover.NAME
+    place = TablesPlace(url="s3://lake/prod", region="eu-central-1", config=str(path))
+    handover.write(path, settings, "hidden")
+    first = open_bucket(place)
+    assert open_bucket(place) is first
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "two")
+    handover.write(path, settings, "hidden")
+    second = open_bucket(place)
+    assert second is not first
+    assert open_bucket(place) is second
+
+
 def test_without_its_file_a_task_says_what_it_misses(tmp_path: Path) -> None:
     place = TablesPlace(url="s3://lake/prod", config=str(tmp_path / "none.toml"))
     with pytest.raises(BusError, match=r"none\.toml.*transfers need its credentials"):

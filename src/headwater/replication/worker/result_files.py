@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
@@ -29,7 +30,7 @@ class ResultFiles(Protocol):
         ...
 
     def copy(self, source: str, name: str) -> None:
-        """Return once a file of the origin is also one of these; its bytes are not read."""
+        """Make a file of the origin one of these too, at the latest by `settle`; its bytes are not read."""
         ...
 
     def write(self, name: str, content: bytes) -> None:
@@ -45,7 +46,7 @@ class ResultFiles(Protocol):
         ...
 
     def settle(self) -> None:
-        """Return once the names of all finished files are durable."""
+        """Return once all finished files are durable under their names, and all copies are made."""
         ...
 
     def close(self) -> None:
@@ -93,6 +94,10 @@ class FolderFiles:
         return None
 
 
+COPIES_AT_ONCE = 8
+"""How many server-side copies a task has under way; more of them were slower on SeaweedFS."""
+
+
 class BucketFiles:
     """The staged objects of a target; a file is written to this machine first and then put as a whole.
 
@@ -107,6 +112,9 @@ class BucketFiles:
         self._prefix = bucket.key(staging)
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         """Local files before they are uploaded; made when the first one begins."""
+        self._threads: ThreadPoolExecutor | None = None
+        self._copies: list[Future[None]] = []
+        """Copies that were begun; the object store makes several at once."""
 
     def begin(self, name: str) -> Path:
         if self._scratch is None:
@@ -120,12 +128,16 @@ class BucketFiles:
         self.abandon(written)
 
     def copy(self, source: str, name: str) -> None:
-        self._bucket.objects.copy(self._bucket.key(source), self._key(name))
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(COPIES_AT_ONCE)
+        copy = self._bucket.objects.copy
+        self._copies.append(self._threads.submit(copy, self._bucket.key(source), self._key(name)))
 
     def write(self, name: str, content: bytes) -> None:
         self._bucket.objects.put(self._key(name), content)
 
     def remove(self, name: str) -> None:
+        self._end_copies()
         try:
             self._bucket.objects.delete(self._key(name))
         except ObjectError:
@@ -135,12 +147,22 @@ class BucketFiles:
         written.unlink(missing_ok=True)
 
     def settle(self) -> None:
-        return None
+        for copy in self._copies:
+            copy.result()
+        self._copies = []
 
     def close(self) -> None:
+        self._end_copies()
         if self._scratch is not None:
             self._scratch.cleanup()
             self._scratch = None
+
+    def _end_copies(self) -> None:
+        """Return once no copy is under way: one that ends later would make an object that was removed."""
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+            self._threads = None
+            self._copies = []
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}"

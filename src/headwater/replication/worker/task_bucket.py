@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwater.errors import BusError, SettingsError
-from headwater.objects.address import BucketAddress
+from headwater.objects.address import BucketAddress, StaticCredentials
 from headwater.objects.bucket import Bucket
 from headwater.objects.objects import Objects
 from headwater.replication import handover
@@ -30,15 +30,27 @@ class TaskBucket:
         return address.removeprefix(self._prefix)
 
 
+_opened: dict[tuple[BucketAddress, StaticCredentials | None], TaskBucket] = {}
+"""The bucket that was opened last; a client with open connections saves a task many round trips."""
+
+
 def open_bucket(place: TablesPlace | None) -> TaskBucket | None:
-    """Return the bucket of a work, opened with the credentials of the host's settings file."""
+    """Return the bucket of a work, opened with the credentials of the host's settings file.
+
+    The file is read each time: an engine writes new credentials to it.
+    """
     if place is None:
         return None
     address = BucketAddress(place.url, place.endpoint or None, place.region or None)
     try:
-        return TaskBucket(Bucket(handover.bucket_address(place.config, address)))
+        address = handover.bucket_address(place.config, address)
     except SettingsError as error:
         raise BusError(f"{error}; transfers need its credentials") from None
+    key = address, address.credentials
+    if key not in _opened:
+        _opened.clear()
+        _opened[key] = TaskBucket(Bucket(address))
+    return _opened[key]
 
 
 def open_file(bucket: TaskBucket | None, path: str) -> Path | StoredBytes:

@@ -35,7 +35,7 @@ from headwater.table.output import footer_crc_of
 from headwater.table.pages import DataChunk
 from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, Footer
 from headwater.table.rows import Rows, concat
-from headwater.table.stored_bytes import StoredBytes, stored
+from headwater.table.stored_bytes import StoredBytes
 from headwater.table.stored_group import StoredFile, StoredGroup
 from headwater.wire import column_bytes
 
@@ -142,10 +142,6 @@ class _OriginFile:
         return cls(file, opened, footer, parquet.read_sums(footer))
 
     @property
-    def size_bytes(self) -> int:
-        return stored(self.opened).tail(1)[1]
-
-    @property
     def proves_no_ids(self) -> bool:
         return self.file.headerless if self.sums is None else self.sums.prove_no_ids
 
@@ -166,7 +162,7 @@ def _copy_files(work: Work, sources: Iterable[_OriginFile], rewrite: Rewrite, re
         if sums is not None and not rewrite.wants_any(sums.subjects.keys()):
             continue
         if sums is not None and rewrite.keeps_subjects and _is_whole(work, source, sums, removed):
-            result.link(file, sums, source.size_bytes)
+            result.link(file, sums, footer.file_bytes)
             continue
         with StoredFile(source.opened, footer, file.base_seq, sums, file.copied) as stored_file:
             groups = stored_file.groups(_wanted_groups(work, file, footer, removed))
@@ -203,7 +199,7 @@ def _can_be_sourced(work: Work, source: _OriginFile, sums: FileSums) -> bool:
         and fits_in_path(work.source_header)
         and sums.rows == file.last_seq - file.first_seq + 1
         and (sums.tidy or not sums.with_headers)
-        and source.size_bytes >= LEAST_LINKED_BYTES
+        and source.footer.file_bytes >= LEAST_LINKED_BYTES
     )
 
 

@@ -25,6 +25,7 @@ from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Store
 from headwater.table.bucket_tables import BucketTables
 from headwater.table.datafile import DataFile
+from headwater.table.parquet import PACKED
 from headwater.table.staging import Staging
 from headwater.wire import column_bytes
 
@@ -68,6 +69,11 @@ class StreamReplica:
     def volume(self) -> str:
         """Return a name for where files can be linked, or copied by the server, without being read."""
         return self._store.table.volume
+
+    @property
+    def compression(self) -> str:
+        """Return how new files of the stream's table are compressed."""
+        return PACKED if self._store.table.is_remote else str(self._store.config.compression)
 
     @property
     def staging(self) -> Staging:
