@@ -95,6 +95,10 @@ class BusError(Error):
         self.fix = fix
 
 
+class LoginRefusedError(BusError):
+    """A nats-server does not accept the credentials, or requires some."""
+
+
 class DiskError(Error):
     """The disk refused an operation on a file; data that was synced before is not affected."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headwater.errors import FencedError, SettingsError
+from headwater.journal import opened_head
+from headwater.journal.head_journal import HeadJournal, JournalLoginError
 from headwater.journal.opened_head import (
     DEFAULT_NAME,
     MARK,
@@ -18,6 +21,7 @@ from headwater.journal.opened_head import (
     servers_of,
 )
 from headwater.settings import Settings
+from journal_cluster import journal_cluster
 
 
 def settings(tmp_path: Path, store: Path, **more: Any) -> Settings:
@@ -63,6 +67,29 @@ def test_a_cache_is_not_served_without_its_journal(tmp_path: Path) -> None:
     assert (tmp_path / "a" / MARK).exists()
     with pytest.raises(SettingsError, match=r"is a cache of the journal file://.*: pass it as --journal"):
         require_no_mark(tmp_path / "a")
+
+
+def test_wrong_credentials_are_refused_at_the_first_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = []
+    open_journal = opened_head.open_journal
+
+    def counted(found: Settings) -> HeadJournal:
+        attempts.append(found.standby)
+        assert len(attempts) == len(set(attempts)), "tried again"
+        return open_journal(found)
+
+    monkeypatch.setattr(opened_head, "open_journal", counted)
+    with journal_cluster(size=1) as servers:
+        address = f"nats://journal:wrong@127.0.0.1:{servers.ports[0]}/LAKE"
+        for standby in (False, True):
+            found = replace(settings(tmp_path, tmp_path / "a"), journal=address, standby=standby)
+            with pytest.raises(JournalLoginError, match="its servers refuse the credentials") as error:
+                opened(found)
+            assert "wrong" not in str(error.value)
+    assert attempts == [False, True]
+    assert list((tmp_path / "a").iterdir()) == []
 
 
 def test_an_address_of_servers_gives_all_of_them_the_login() -> None:

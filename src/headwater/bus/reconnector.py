@@ -15,7 +15,7 @@ from headwater.bus.credentials import tls_context
 from headwater.bus.handshake import Info, needs_tls, tls_name
 from headwater.bus.link import SocketLink
 from headwater.bus.options import CLIENT_PORT, Address, ConnectOptions
-from headwater.errors import BusError
+from headwater.errors import BusError, LoginRefusedError
 from headwater.wire.frames import PING, PONG, Event, ProtocolError
 
 logger = logging.getLogger(__name__)
@@ -296,6 +296,11 @@ class Reconnector:
         if self._greeting is None or self.address is None:
             self._protocol.event(b"-ERR", text.encode())
             return
-        fix = self._protocol.admission(self.address) if "authori" in text.lower() else ""
-        self._refusal = BusError(f"The server at {self.address} refused the connection: {text}.", fix)
+        problem = f"The server at {self.address} refused the connection: {text}."
+        is_login = "authori" in text.lower()
+        self._refusal = (
+            LoginRefusedError(problem, self._protocol.admission(self.address))
+            if is_login
+            else BusError(problem)
+        )
         link.drop(text)

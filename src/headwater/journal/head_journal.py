@@ -25,6 +25,10 @@ class JournalError(DiskError):
         self.is_answer = is_answer
 
 
+class JournalLoginError(JournalError):
+    """The journal does not accept the credentials."""
+
+
 class PositionTakenError(Exception):
     """The journal has a record at this position, or reports one: read it to be sure."""
 

@@ -17,8 +17,14 @@ import msgspec
 
 from headwater.bus.connection import Connection, DeniedError, NoRespondersError
 from headwater.bus.options import ConnectOptions
-from headwater.errors import BusError
-from headwater.journal.head_journal import JournalError, JournalPeer, PositionTakenError, UnfitJournalError
+from headwater.errors import BusError, LoginRefusedError
+from headwater.journal.head_journal import (
+    JournalError,
+    JournalLoginError,
+    JournalPeer,
+    PositionTakenError,
+    UnfitJournalError,
+)
 from headwater.loop_thread import LoopThread
 
 REPLICAS = 3
@@ -146,6 +152,8 @@ class JetStreamJournal:
             raise JournalError(self.address, operation, str(error)) from None
         except _AnswerError as error:
             raise JournalError(self.address, operation, str(error), is_answer=True) from None
+        except LoginRefusedError:
+            raise JournalLoginError(self.address, operation, "its servers refuse the credentials") from None
         except (BusError, OSError) as error:
             raise JournalError(self.address, operation, str(error).partition("\n")[0]) from None
 

@@ -17,7 +17,7 @@ import msgspec
 from headwater.bus.options import ConnectOptions
 from headwater.disk import RealDisk
 from headwater.errors import FencedError, SettingsError
-from headwater.journal.head_journal import HeadJournal, JournalError, JournalPeer
+from headwater.journal.head_journal import HeadJournal, JournalError, JournalLoginError, JournalPeer
 from headwater.journal.jetstream_journal import JetStreamJournal, JetStreamPlace
 from headwater.journal.journaled_database import JournaledDatabase
 from headwater.journal.journaled_disk import JournaledDisk
@@ -141,16 +141,20 @@ def open_head(
     """Return the head of a store once this engine owns it and the directory has all of it; blocking.
 
     Our epoch will be above `epoch`. If another engine takes over later, `lose` is called with the reason. A
-    journal that does not answer is tried for a while; a standby tries it until `is_over`.
+    journal that does not answer is tried for a while; a standby tries it until `is_over`. Credentials that
+    are refused at first are wrong. Later the servers may just not know them yet.
     """
     until = time.monotonic() + PATIENCE_S
     _require_cache(settings)
+    is_first = True
     while True:
         try:
             return _try_open(settings, epoch, lose, on_owner if settings.waits else None, is_over)
         except JournalError as error:
-            if is_over() or (time.monotonic() > until and not settings.waits):
+            is_wrong = is_first and isinstance(error, JournalLoginError)
+            if is_over() or is_wrong or (time.monotonic() > until and not settings.waits):
                 raise
+            is_first = False
             logger.warning("%s; trying again", error)
             time.sleep(RETRY_S)
 
