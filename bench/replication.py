@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from bench.generator import Connection
 from bench.machine import describe
 
 PARTS = 4
+FOUR, REMOTE = "four sources", "mirror of nats-server"
 HUB = {"api": "$JS.hub.API", "deliver": ""}
 SIZES = ((128, 10_000_000), (1024, 1_000_000))
 AS_ADDED: Mapping[str, Any] = {"duplicate_window": 120_000_000_000}
@@ -49,22 +50,22 @@ class Bench:
         self._filled = 0
         self._parts = 0
 
-    def fill(self) -> None:
-        """Fill the origins, one server after the other."""
+    def fill(self, *, parts: int) -> None:
+        """Fill the origins, one server after the other, and as many streams with a part of the messages."""
         for domain in ("hub", "lake"):
             api = self._apis[domain]
             self._filled = api.fill("ORIGIN", f"{domain}.origin", self._messages, self._size)
-            for number in range(PARTS):
+            for number in range(parts):
                 subject = f"{domain}.part{number}"
                 self._parts = api.fill(f"PART{number}", subject, self._messages // PARTS, self._size)
 
-    def empty(self) -> None:
+    def empty(self, *, parts: int) -> None:
         """Delete the origins."""
         for domain in ("hub", "lake"):
-            for name in ("ORIGIN", *(f"PART{number}" for number in range(PARTS))):
+            for name in ("ORIGIN", *(f"PART{number}" for number in range(parts))):
                 self._apis[domain].delete(name)
 
-    def cases(self, rounds: int, wanted: str) -> Iterator[Case]:
+    def cases(self, rounds: int, wanted: Collection[str]) -> Iterator[Case]:
         """Yield each case once it was run."""
         both: dict[str, Callable[[str], Copied]] = {
             "default source": self._default_source,
@@ -72,15 +73,14 @@ class Bench:
             "source": self._source,
             "transformed source": self._transformed,
             "filtered source": self._filtered,
-            "four sources": self._four,
+            FOUR: self._four,
         }
         for name, run in both.items():
-            if wanted in name:
+            if not wanted or name in wanted:
                 yield Case(name, {domain: _best(partial(run, domain), rounds) for domain in ("hub", "lake")})
-        remote = "mirror of nats-server"
-        if wanted in remote:
+        if not wanted or REMOTE in wanted:
             yield Case(
-                remote,
+                REMOTE,
                 {
                     "hub": _best(partial(self._mirror, "hub"), rounds),
                     "spoke": _best(partial(self._mirror, "spoke", HUB), rounds),
@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="part of the full numbers of messages")
     parser.add_argument("--sizes", type=int, nargs="*", default=[size for size, _ in SIZES])
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--case", default="", help="only cases whose name has this in it")
+    parser.add_argument("--case", nargs="*", default=[], help="only the cases of these names")
     parser.add_argument("--skip", nargs="*", default=[], choices=["copies", "latency", "idle"])
     parser.add_argument(
         "--bucket", action="store_true", help="Headwater's tables in a SeaweedFS on this machine"
@@ -169,9 +169,12 @@ def main() -> None:
     write(RESULTS / ("replication-bucket.json" if arguments.bucket else "replication.json"), figures)
 
 
-def _copies(site: servers.Site, size: int, messages: int, rounds: int, wanted: str) -> dict[str, Any]:
+def _copies(
+    site: servers.Site, size: int, messages: int, rounds: int, wanted: Collection[str]
+) -> dict[str, Any]:
     bench = Bench(site, size, messages)
-    bench.fill()
+    parts = PARTS if not wanted or FOUR in wanted else 0
+    bench.fill(parts=parts)
     print(f"\n{messages:,} messages of {size} B, from creating the target until its state shows everything")
     print(f"{'':<24}{'nats-server':>12}{'headwater':>12}{'ratio':>8}   seconds")
     figures = {}
@@ -185,7 +188,7 @@ def _copies(site: servers.Site, size: int, messages: int, rounds: int, wanted: s
             flush=True,
         )
         figures[f"{case.name}, {size} B"] = {domain: round(run.rate) for domain, run in case.runs.items()}
-    bench.empty()
+    bench.empty(parts=parts)
     return figures
 
 

@@ -113,6 +113,7 @@ class BucketFiles:
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         """Local files before they are uploaded; made when the first one begins."""
         self._threads: ThreadPoolExecutor | None = None
+        """Wait for copies; started with the first one."""
         self._copies: list[Future[None]] = []
         """Copies that were begun; the object store makes several at once."""
 

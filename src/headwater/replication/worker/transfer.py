@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from errno import ENOENT
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from headwater.disk import UMASK
-from headwater.errors import BusError, Error
+from headwater.errors import BusError, DiskError, Error
 from headwater.model.columns import Int64s
 from headwater.model.copied import fits_in_path
 from headwater.objects.object_error import ObjectError, Problem
@@ -98,6 +99,11 @@ def transfer(work: Work) -> Receipt:
         is_gone = error.problem is Problem.MISSING
         return failed(
             work, f"{error.address} was replaced while its range was planned" if is_gone else str(error)
+        )
+    except DiskError as error:
+        is_gone = error.errno == ENOENT and error.operation == "link"
+        return failed(
+            work, f"{error.path} was replaced while its range was planned" if is_gone else str(error)
         )
     except BusError as error:
         return failed(work, error.problem)
