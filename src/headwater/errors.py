@@ -7,6 +7,7 @@ Error
 │   ├── OriginUnansweredError   no service answers on an origin's API [upstreams.origin_by_consumers]
 │   └── RequestRefusedError     the API returned an error to a client, with advice [client.jetstream_api]
 ├── BusError                    the connection to nats-server lacks something; names the fix
+│   ├── LoginRefusedError       a nats-server does not accept the credentials
 │   ├── NoResponderError        no service answers a task's request [replication.worker.client]
 │   ├── ReplyTimeoutError       a task's request was not answered in time [replication.worker.client]
 │   └── UnsuitableError         the origin cannot be read this way [replication.worker.client]

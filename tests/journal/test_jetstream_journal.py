@@ -14,7 +14,7 @@ import pytest
 
 from headwater.bus.options import ConnectOptions
 from headwater.journal import shipper
-from headwater.journal.head_journal import JournalError, JournalLoginError, UnfitJournalError
+from headwater.journal.head_journal import JournalError, UnfitJournalError
 from headwater.journal.jetstream_journal import JetStreamJournal, JetStreamPlace
 from journal_cluster import JournalCluster, journal_cluster
 from journals import Head, eventually, jetstream_journal
@@ -31,7 +31,7 @@ def test_a_server_without_replicas_is_refused_unless_that_is_waived() -> None:
         with pytest.raises(UnfitJournalError, match=r"cannot have 3 copies: .* use a NATS cluster of three"):
             jetstream_journal(single.place("LAKE"))
         refused = ConnectOptions(servers=(f"nats://journal:wrong@127.0.0.1:{single.ports[0]}",))
-        with pytest.raises(JournalLoginError, match=r"LAKE: its servers refuse the credentials") as wrong:
+        with pytest.raises(JournalError, match=r"LAKE: its servers refuse the credentials") as wrong:
             JetStreamJournal(JetStreamPlace(refused, "LAKE"))
         assert "wrong" not in str(wrong.value)
         assert "\n" not in str(wrong.value)

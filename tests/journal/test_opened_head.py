@@ -10,7 +10,7 @@ import pytest
 
 from headwater.errors import FencedError, SettingsError
 from headwater.journal import opened_head
-from headwater.journal.head_journal import HeadJournal, JournalLoginError
+from headwater.journal.head_journal import HeadJournal, JournalError
 from headwater.journal.opened_head import (
     DEFAULT_NAME,
     MARK,
@@ -85,7 +85,7 @@ def test_wrong_credentials_are_refused_at_the_first_attempt(
         address = f"nats://journal:wrong@127.0.0.1:{servers.ports[0]}/LAKE"
         for standby in (False, True):
             found = replace(settings(tmp_path, tmp_path / "a"), journal=address, standby=standby)
-            with pytest.raises(JournalLoginError, match="its servers refuse the credentials") as error:
+            with pytest.raises(JournalError, match="its servers refuse the credentials") as error:
                 opened(found)
             assert "wrong" not in str(error.value)
     assert attempts == [False, True]

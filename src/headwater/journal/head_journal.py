@@ -16,17 +16,19 @@ class JournalError(DiskError):
     It is a DiskError, because the callers that can retry treat both alike.
     """
 
-    def __init__(self, address: str, operation: str, reason: str, *, is_answer: bool = False) -> None:
-        """With `is_answer` the journal answered that it refuses; otherwise it may not have been reached."""
+    def __init__(
+        self, address: str, operation: str, reason: str, *, is_answer: bool = False, is_login: bool = False
+    ) -> None:
+        """With `is_answer` the journal answered that it refuses; otherwise it may not have been reached.
+
+        With `is_login` it refuses the credentials.
+        """
         Error.__init__(self, f"cannot {operation} the journal {address}: {reason}")
         self.path = Path(address)
         self.operation = operation
         self.errno = EIO
         self.is_answer = is_answer
-
-
-class JournalLoginError(JournalError):
-    """The journal does not accept the credentials."""
+        self.is_login = is_login
 
 
 class PositionTakenError(Exception):

@@ -20,7 +20,6 @@ from headwater.bus.options import ConnectOptions
 from headwater.errors import BusError, LoginRefusedError
 from headwater.journal.head_journal import (
     JournalError,
-    JournalLoginError,
     JournalPeer,
     PositionTakenError,
     UnfitJournalError,
@@ -153,7 +152,8 @@ class JetStreamJournal:
         except _AnswerError as error:
             raise JournalError(self.address, operation, str(error), is_answer=True) from None
         except LoginRefusedError:
-            raise JournalLoginError(self.address, operation, "its servers refuse the credentials") from None
+            reason = "its servers refuse the credentials"
+            raise JournalError(self.address, operation, reason, is_login=True) from None
         except (BusError, OSError) as error:
             raise JournalError(self.address, operation, str(error).partition("\n")[0]) from None
 

@@ -17,7 +17,7 @@ import msgspec
 from headwater.bus.options import ConnectOptions
 from headwater.disk import RealDisk
 from headwater.errors import FencedError, SettingsError
-from headwater.journal.head_journal import HeadJournal, JournalError, JournalLoginError, JournalPeer
+from headwater.journal.head_journal import HeadJournal, JournalError, JournalPeer
 from headwater.journal.jetstream_journal import JetStreamJournal, JetStreamPlace
 from headwater.journal.journaled_database import JournaledDatabase
 from headwater.journal.journaled_disk import JournaledDisk
@@ -151,7 +151,7 @@ def open_head(
         try:
             return _try_open(settings, epoch, lose, on_owner if settings.waits else None, is_over)
         except JournalError as error:
-            is_wrong = is_first and isinstance(error, JournalLoginError)
+            is_wrong = is_first and error.is_login
             if is_over() or is_wrong or (time.monotonic() > until and not settings.waits):
                 raise
             is_first = False
