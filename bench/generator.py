@@ -109,9 +109,11 @@ class Connection:
                 return answer
 
 
-def frames(
-    size: int, make: Callable[[int], tuple[bytes, bytes]] | None = None, distinct: int = WINDOW
-) -> tuple[memoryview, int]:
+Make = Callable[[int], tuple[bytes, bytes]]
+"""Returns subject and payload of the message with a number."""
+
+
+def frames(size: int, make: Make | None = None, distinct: int = WINDOW) -> tuple[memoryview, int]:
     """Return this many publishes as bytes, and the length of one: all are equally long.
 
     `make` returns subject and payload of the message with a number among them.
@@ -131,7 +133,7 @@ def publish(
     *,
     seconds: float = math.inf,
     messages: float = math.inf,
-    make: Callable[[int], tuple[bytes, bytes]] | None = None,
+    make: Make | None = None,
     distinct: int = WINDOW,
 ) -> Round:
     """Publish so long or so many, at most WINDOW unacknowledged, then wait for the last acknowledgement."""

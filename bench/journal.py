@@ -9,11 +9,13 @@ import select
 import tempfile
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
 from bench import servers, takeover
-from bench.generator import INBOX, Connection, check_acks
+from bench.copies import payload
+from bench.generator import INBOX, SUBJECTS, Connection, check_acks
 from bench.machine import describe
 from bench.publish import STREAM, measure
 from journal_cluster import journal_cluster
@@ -36,7 +38,7 @@ def main() -> None:
             runs: dict[str, list[float]] = {name: [] for name in ports}
             for _ in range(arguments.rounds):
                 for name, port in ports.items():
-                    runs[name].append(measure(port, size, arguments.seconds).rate)
+                    runs[name].append(measure(port, size, arguments.seconds, partial(_message, size)).rate)
             results[f"{size} B"] = {name: median(rates) for name, rates in runs.items()}
             _show(f"{size} B, msg/s", results[f"{size} B"])
         waits: dict[str, list[float]] = {name: [] for name in ports}
@@ -62,6 +64,11 @@ def main() -> None:
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({"machine": machine, "results": results}, indent=2) + "\n")
     print(f"\nwritten to {RESULTS}")
+
+
+def _message(size: int, number: int) -> tuple[bytes, bytes]:
+    """Return a message with data as applications send it: journals compress what they store."""
+    return b"bench.%02d" % (number % SUBJECTS), payload(number, size)
 
 
 def _start(stack: ExitStack) -> dict[str, int]:

@@ -12,7 +12,7 @@ from statistics import median
 
 from bench import servers
 from bench.echo import Echo
-from bench.generator import SUBJECTS, WINDOW, Connection, Round, publish
+from bench.generator import SUBJECTS, WINDOW, Connection, Make, Round, publish
 from bench.machine import describe
 
 DEFAULT, SYNCED, HEADWATER = "nats-server", "nats-server, sync always", "headwater"
@@ -20,12 +20,15 @@ STREAM = {"name": "BENCH", "subjects": ["bench.*"], "storage": "file", "retentio
 RESULTS = Path(__file__).parent / "results" / "publish.json"
 
 
-def measure(port: int, size: int, seconds: float) -> Round:
-    """Publish one round to a stream of its own, and check that the stream holds what was acknowledged."""
+def measure(port: int, size: int, seconds: float, make: Make | None = None) -> Round:
+    """Publish one round to a stream of its own, and check that the stream holds what was acknowledged.
+
+    `make` returns subject and payload of a message; otherwise all payloads are the same.
+    """
     connection = Connection(port)
     try:
         _answer(connection, "$JS.API.STREAM.CREATE.BENCH", STREAM)
-        result = publish(connection, size, seconds=seconds)
+        result = publish(connection, size, seconds=seconds, make=make)
         held = _answer(connection, "$JS.API.STREAM.INFO.BENCH", {})["state"]["messages"]
         if held != result.messages:
             raise SystemExit(f"{result.messages} messages were acknowledged, the stream holds {held}")

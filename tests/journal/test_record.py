@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from random import Random
+from struct import pack
+
 import pytest
 
+from headwater.checksum import crc32
 from headwater.errors import CorruptionError, NewerFormatError
-from headwater.journal.record import PIECE_BYTES, VERSION, ChangePiece, FileOp, Record, decode, parts
+from headwater.journal.record import (
+    MAGIC,
+    PIECE_BYTES,
+    PLAIN_VERSION,
+    VERSION,
+    ChangePiece,
+    FileOp,
+    Record,
+    decode,
+    parts,
+)
 
 
 def record(*pieces: ChangePiece) -> Record:
@@ -35,8 +49,36 @@ def test_a_record_of_another_position_is_refused() -> None:
         decode(record().encode(), "there", 8)
 
 
+def test_a_long_record_is_compressed_if_that_makes_it_shorter() -> None:
+    text = record(ChangePiece(FileOp.WRITE, "a", 0, b'{"id": 7, "state": "shipped"}' * 20_000))
+    assert len(text.encode()) < len(text.pieces[0].data) // 10
+    assert text.encode()[8] == VERSION
+    assert decode(text.encode(), "there", 7) == text
+    random = record(ChangePiece(FileOp.WRITE, "a", 0, Random(1).randbytes(PIECE_BYTES)))
+    assert random.encode()[8] == PLAIN_VERSION
+    assert decode(random.encode(), "there", 7) == random
+    assert record(ChangePiece(FileOp.WRITE, "a", 0, b"a" * 4096)).encode()[8] == PLAIN_VERSION
+
+
+def test_every_changed_byte_of_a_compressed_record_is_noticed() -> None:
+    encoded = record(ChangePiece(FileOp.WHOLE, "a", 0, b"data" * 4096)).encode()
+    assert encoded[8] == VERSION
+    for at in range(len(encoded)):
+        damaged = bytearray(encoded)
+        damaged[at] ^= 1
+        with pytest.raises(CorruptionError):
+            decode(bytes(damaged), "there", 7)
+
+
+@pytest.mark.parametrize("body", [b"", b"\1", bytes(40), b"\xff" * 40, pack("<I", 100) + b"no zstd" * 9])
+def test_bytes_that_cannot_be_decompressed_are_damage(body: bytes) -> None:
+    head = pack("<8sII", MAGIC, VERSION, crc32(body, crc32(pack("<I", VERSION))))
+    with pytest.raises(CorruptionError):
+        decode(head + body, "there", 7)
+
+
 def test_a_record_of_a_newer_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.journal.record.VERSION", VERSION + 1)
+    monkeypatch.setattr("headwater.journal.record.PLAIN_VERSION", VERSION + 1)
     newer = record().encode()
     monkeypatch.undo()
     with pytest.raises(NewerFormatError):

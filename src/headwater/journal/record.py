@@ -1,9 +1,12 @@
 """One record of a journal: changes of files, with the engine and the epoch that wrote them.
 
     0   8  magic F1 "HWJNL" 0D 0A
-    8   4  version, 1
+    8   4  version, 1 or 2
     12  4  CRC of the version and of the rest
     16     the fields of `Record` as a MessagePack array
+
+In version 2 the array is compressed (zstd), and its length before that precedes it as 4 bytes. Records of
+some size are, if that makes them smaller: a journal stores and sends each byte several times.
 
 A change of a file is one piece or several. All pieces of a change but the last are marked with `more`. A
 change whose last piece is missing is ignored.
@@ -15,17 +18,23 @@ from enum import IntEnum
 from struct import Struct
 
 import msgspec
+import pyarrow as pa
 
 from headwater.checksum import crc32
 from headwater.errors import CorruptionError, NewerFormatError
 
 MAGIC = b"\xf1HWJNL\r\n"
-VERSION = 1
+PLAIN_VERSION, VERSION = 1, 2
+LEAST_PACKED_BYTES = 8 << 10
+"""Smaller records are not compressed: they wait for a round trip, not for their bytes."""
 PIECE_BYTES = 640 << 10
 """The most data of one piece. A record must stay below 1 MiB, the default limit of nats-server."""
 
 _HEAD = Struct("<8sII")
-_VERSION = Struct("<I")
+_VERSION = _LENGTH = Struct("<I")
+_MOST_BYTES = 16 << 20
+"""No record is longer than this before compression."""
+_zstd = pa.Codec("zstd", 1)
 
 
 class RecordKind(IntEnum):
@@ -82,8 +91,11 @@ class Record(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
     def encode(self) -> bytes:
         """Return the record as bytes."""
-        body = msgspec.msgpack.encode(self)
-        return _HEAD.pack(MAGIC, VERSION, crc32(body, crc32(_VERSION.pack(VERSION)))) + body
+        version, body = PLAIN_VERSION, msgspec.msgpack.encode(self)
+        if LEAST_PACKED_BYTES <= len(body) <= _MOST_BYTES:
+            packed = _LENGTH.pack(len(body)) + _zstd.compress(body, asbytes=True)
+            version, body = (VERSION, packed) if len(packed) < len(body) else (version, body)
+        return _HEAD.pack(MAGIC, version, crc32(body, crc32(_VERSION.pack(version)))) + body
 
 
 def decode(encoded: bytes, address: str, position: int) -> Record:
@@ -98,12 +110,20 @@ def decode(encoded: bytes, address: str, position: int) -> Record:
     if version > VERSION:
         raise NewerFormatError(f"the journal {address}", version, VERSION)
     try:
-        record = msgspec.msgpack.decode(body, type=Record)
-    except msgspec.MsgspecError as error:
+        record = msgspec.msgpack.decode(body if version == PLAIN_VERSION else _unpacked(body), type=Record)
+    except (msgspec.MsgspecError, pa.ArrowException, ValueError, OSError) as error:
         raise CorruptionError(where, _HEAD.size, str(error)) from error
     if record.position != position:
         raise CorruptionError(where, _HEAD.size, f"it is the record of position {record.position}")
     return record
+
+
+def _unpacked(body: memoryview) -> bytes:
+    """Return a body before it was compressed; raise ValueError if its length is impossible."""
+    (length,) = _LENGTH.unpack_from(body) if len(body) > _LENGTH.size else (0,)
+    if not 0 < length <= _MOST_BYTES:
+        raise ValueError(f"a record of {length} bytes")
+    return bytes(_zstd.decompress(body[_LENGTH.size :], length, asbytes=True))
 
 
 def parts(op: FileOp, path: str, offset: int, data: bytes) -> list[ChangePiece]:
