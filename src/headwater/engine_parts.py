@@ -20,6 +20,7 @@ from headwater.fence import Fence
 from headwater.journal.head_journal import JournalPeer
 from headwater.journal.opened_head import CATALOG, OpenedHead
 from headwater.monitor.engine_monitor import EngineMonitor
+from headwater.monitor.part_numbers import BucketNumbers, JournalNumbers, ReplicatorNumbers
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
 from headwater.replication.supervisor import Supervisor
@@ -128,6 +129,17 @@ def _opened(
     if head is not None:
         monitor.status.may_send = head.is_leased
         monitor.metrics.peers = lambda: head.peers
+        monitor.metrics.journal = lambda: JournalNumbers(
+            head.unshipped_bytes, head.journal_bytes, head.is_failing
+        )
+    if tables is not None:
+        monitor.metrics.bucket = lambda: BucketNumbers(
+            tables.counts.requests, tables.counts.failures, tables.cached_bytes, not tables.outage
+        )
+    if owns:
+        monitor.metrics.replicator = lambda: ReplicatorNumbers(
+            supervisor.pid is not None, supervisor.restarts, bool(supervisor.problem)
+        )
     return EngineParts(
         store=settings.store,
         handover=config,

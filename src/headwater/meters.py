@@ -61,6 +61,14 @@ class Meters:
         self.compactions = Histogram(DURATIONS_S)
         self.loop_delay = Histogram(LATENCIES_S)
         """How late the event loop ran a timer."""
+        self.deliveries = 0
+        """Messages that were delivered to consumers for the first time."""
+        self.redeliveries = 0
+        self.acks = 0
+        """Acks of clients that settled a message."""
+        self.naks = 0
+        self.terminated = 0
+        """Messages that clients ended with a term."""
 
     def committed(self, messages: int, nbytes: int, disk_s: float, waited_s: float) -> None:
         """Record a group that became durable."""

@@ -13,7 +13,8 @@ from collections import ChainMap
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.api.api import Api
 from headwater.api.direct import DirectGets
@@ -35,6 +36,7 @@ from headwater.ingest.ingest import Ingest
 from headwater.model.counted import counted
 from headwater.model.names import directory_name
 from headwater.monitor.engine_monitor import EngineMonitor
+from headwater.monitor.part_numbers import StanNumbers
 from headwater.monitor.served_account import ServedAccount
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
@@ -43,6 +45,9 @@ from headwater.stream.store import Services
 from headwater.upstreams.upstream import Upstream
 from headwater.upstreams.upstreams import Upstreams
 from headwater.web.page_server import Handler, PageServer
+
+if TYPE_CHECKING:
+    from headwater.stan.door import StanDoor
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +77,8 @@ class Seat:
     consumers: Consumers
     upstreams: Upstreams
     connection: Connection
+    stan: Callable[[], StanNumbers] | None = None
+    """Returns the numbers of NATS Streaming, if it is served."""
 
     def served(self, clock: Clock) -> ServedAccount:
         """Return the account for the metrics."""
@@ -83,6 +90,7 @@ class Seat:
             consumers=self.consumers,
             upstreams=self.upstreams,
             clock=clock,
+            stan=self.stan,
         )
 
     async def attached(self) -> None:
@@ -153,12 +161,15 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
         api.start()
         stack.push_async_callback(api.stop)
         pages: dict[str, Handler] = {}
+        stan: Callable[[], StanNumbers] | None = None
         if settings.stan:
             async with parts.reserve.spent():
-                pages |= await _open_streaming(parts, settings, server, domain, consumers, ingest, stack)
+                door = await _open_streaming(parts, settings, server, domain, consumers, ingest, stack)
+            pages |= _streaming_pages(parts, settings, door)
+            stan = partial(_stan_numbers, door)
         await open_pages(settings, parts.monitor, pages, stack)
         await connection.flush()
-        yield Seat(settings, server, domain, consumers, upstreams, connection)
+        yield Seat(settings, server, domain, consumers, upstreams, connection, stan)
 
 
 def _upstreams_of(
@@ -192,11 +203,10 @@ async def _open_streaming(
     consumers: Consumers,
     ingest: Ingest,
     stack: AsyncExitStack,
-) -> dict[str, Handler]:
-    """Serve NATS Streaming clients too; return their monitoring pages."""
+) -> StanDoor:
+    """Serve NATS Streaming clients too."""
     # Imported here: an engine without NATS Streaming need not wait for these modules.
     from headwater.stan.door import opened as opened_stan
-    from headwater.stan.monitoring import Monitoring
 
     path = parts.store / f"stan.{directory_name(settings.streams_folder)}.db"
     door = await stack.enter_async_context(
@@ -212,7 +222,27 @@ async def _open_streaming(
         )
     )
     consumers.on_listeners = door.on_interest
+    return door
+
+
+def _streaming_pages(parts: EngineParts, settings: Settings, door: StanDoor) -> dict[str, Handler]:
+    """Return the monitoring pages of NATS Streaming."""
+    from headwater.stan.monitoring import Monitoring
+
     return Monitoring(door, parts.clock, serving_role(settings, parts.store)).pages
+
+
+def _stan_numbers(door: StanDoor) -> StanNumbers:
+    channels = list(door.channels)
+    return StanNumbers(
+        clients=len(door.clients),
+        subscriptions=sum(channel.subs_count for channel in channels),
+        channels=len(channels),
+        in_messages=door.publishing.in_msgs,
+        in_bytes=door.publishing.in_bytes,
+        out_messages=door.outbox.out_msgs,
+        out_bytes=door.outbox.out_bytes,
+    )
 
 
 async def open_pages(

@@ -26,9 +26,14 @@ def test_a_change_that_was_refused_is_shipped_when_the_journal_returns(
     objects.break_always(ObjectFault.REFUSED)
     with pytest.raises(DiskError, match=r"cannot be reached|does not answer"):
         head.disk.write_atomic(head.store / "x", b"1")
+    assert head.shipper.is_failing
+    assert head.shipper.unshipped_bytes > 0
     objects.heal()
     monkeypatch.undo()
     head.disk.write_atomic(head.store / "y", b"2")
+    eventually(lambda: _require(head.shipper.unshipped_bytes == 0))
+    assert not head.shipper.is_failing
+    assert head.shipper.journal_bytes > 0
     assert Head(folder_journal(tmp_path / "journal"), tmp_path / "b").files() == {"x": b"1", "y": b"2"}
     head.shipper.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from doors import opened_door
@@ -10,6 +11,7 @@ from headwater.clock import SystemClock
 from headwater.journal.head_journal import JournalPeer
 from headwater.meters import Meters
 from headwater.monitor.metrics import Metrics
+from headwater.monitor.part_numbers import BucketNumbers, JournalNumbers, ReplicatorNumbers, StanNumbers
 from headwater.monitor.served_account import ServedAccount
 from headwater.monitor.serving_state import ServingState
 from headwater.stream.view import RunCache
@@ -54,6 +56,9 @@ async def test_the_reference_page_names_every_metric_and_no_other(tmp_path: Path
     status = ServingState()
     metrics = Metrics(status, Meters(), tmp_path, 10)
     metrics.cache, metrics.peers = RunCache(1000), lambda: [JournalPeer("n2", True, False, 5, 3)]
+    metrics.bucket = lambda: BucketNumbers(7, 1, 100, True)
+    metrics.journal = lambda: JournalNumbers(10, 20, False)
+    metrics.replicator = lambda: ReplicatorNumbers(True, 2, False)
     async with opened_door(tmp_path) as door:
         await door.asker.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await door.asker.ask("STREAM.CREATE.T", {"name": "T", "sources": [{"name": "S"}]})
@@ -62,9 +67,8 @@ async def test_the_reference_page_names_every_metric_and_no_other(tmp_path: Path
             upstream.origin_answered(SystemClock().now_ns())
         body = {"stream_name": "S", "config": {"durable_name": "c", "ack_policy": "explicit"}}
         await door.asker.ask("CONSUMER.DURABLE.CREATE.S.c", body)
-        status.serves(
-            ServedAccount("$G", "", "probe", door.domain, door.consumers, door.upstreams, SystemClock())
-        )
+        account = ServedAccount("$G", "", "probe", door.domain, door.consumers, door.upstreams, SystemClock())
+        status.serves(replace(account, stan=lambda: StanNumbers(1, 2, 3, 4, 5, 6, 7)))
         found = parsed(await metrics.text())
     histograms = {name.removesuffix("_bucket") for name in found if name.endswith("_bucket")}
     parts = {name + part for name in histograms for part in ("_bucket", "_count", "_sum")}

@@ -45,6 +45,19 @@ def test_what_is_known_of_one_object_is_no_outage(objects: GuardedObjects) -> No
     with pytest.raises(ObjectError, match="exists already"):
         objects.put_if_absent("a", b"2")
     assert objects.outage.error is None
+    assert (objects.counts.requests, objects.counts.failures) == (3, 0), "these are answers"
+
+
+def test_requests_of_all_prefixes_are_counted_and_failures_apart(
+    objects: GuardedObjects, inner: BreakableObjects
+) -> None:
+    objects.put("a", b"1")
+    objects.below("b").put("c", b"1")
+    inner.break_always(ObjectFault.REFUSED)
+    for _ in range(3):
+        with pytest.raises(ObjectError, match="cannot be reached"):
+            objects.get("a")
+    assert (objects.counts.requests, objects.counts.failures) == (3, 1), "two were not sent at all"
 
 
 def test_requests_fail_at_once_until_one_may_try(

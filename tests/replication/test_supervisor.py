@@ -117,7 +117,9 @@ async def test_a_replicator_that_dies_is_started_again(
         await until(lambda: len(stand_in.starts) == 1)
         assert watched.pid is not None
         os.kill(watched.pid, signal.SIGKILL)
+        assert watched.restarts == 0
         await until(lambda: len(stand_in.starts) == 2)
+        assert watched.restarts == 1
         await watched.stop()
     assert "ended with status -9" in caplog.text
 

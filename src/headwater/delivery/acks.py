@@ -85,6 +85,7 @@ class Acks:
             consumer = self._index.by_key[key]
             settled = consumer.state.ack_each(seqs, self._clock.steady_ns())
             if settled:
+                self._recorder.meters.acks += len(settled)
                 self._recorder.changed(consumer)
                 consumer.wake()
                 if self._needs.is_emptied:
@@ -97,6 +98,7 @@ class Acks:
         match ack.kind:
             case AckKind.NAK:
                 if consumer.state.nak(seq, ack.delay_ns, now_ns):
+                    self._recorder.meters.naks += 1
                     self._recorder.touched(consumer)
                     consumer.wake()
                     self._advisories.nak(consumer, seq, consumer_seq, count)
@@ -114,6 +116,8 @@ class Acks:
         if seq >= consumer.state.next_seq and not consumer.config.flow_control:
             return False
         if self._settle(consumer, seq, lambda: consumer.state.ack(seq, consumer_seq, now_ns)):
+            self._recorder.meters.acks += ack.kind is not AckKind.TERM
+            self._recorder.meters.terminated += ack.kind is AckKind.TERM
             consumer.wake()
         return not consumer.config.acks_at_delivery or self._needs.is_emptied
 

@@ -195,7 +195,7 @@ class Consumer:
         self.state.deliver(seq, self._clock.steady_ns())
         if size <= self._outlet.max_payload - ADDED_BYTES or self._fits([seq], deliveries):
             self.send(target, deliveries, size)
-        self._recorder.changed(self)
+        self._recorder.redelivered(self)
         return size
 
     async def _deliver_next(self) -> bool:

@@ -26,6 +26,8 @@ class StateRecorder:
 
     def __init__(self, stream: Stream, needs: MessageNeeds, timers: Timers, clock: Clock) -> None:
         self._stream = stream
+        self.meters = stream.meters
+        """Counts deliveries and acks."""
         self._needs = needs
         self._timers = timers
         self._clock = clock
@@ -72,10 +74,16 @@ class StateRecorder:
 
     def delivered(self, consumer: Consumer, seqs: Sequence[int]) -> None:
         """Record first deliveries."""
+        self.meters.deliveries += len(seqs)
         self.changed(consumer)
         if consumer.config.acks_at_delivery and self._needs.is_emptied:
             self._releasable += seqs
             self.record()
+
+    def redelivered(self, consumer: Consumer) -> None:
+        """Record one redelivery."""
+        self.meters.redeliveries += 1
+        self.changed(consumer)
 
     def arm(self, consumer: Consumer) -> None:
         """Have the consumer ticked at its next deadline."""

@@ -69,6 +69,21 @@ class OpenedHead:
         """Return the servers that keep copies of the journal, besides the leader."""
         return self._shipper.peers
 
+    @property
+    def unshipped_bytes(self) -> int:
+        """Return the size of the changes that the journal does not have yet."""
+        return self._shipper.unshipped_bytes
+
+    @property
+    def journal_bytes(self) -> int:
+        """Return the size of the records that the journal keeps."""
+        return self._shipper.journal_bytes
+
+    @property
+    def is_failing(self) -> bool:
+        """Return whether the last append to the journal failed."""
+        return self._shipper.is_failing
+
     def is_leased(self) -> bool:
         """Return whether no other engine can have taken over the store by now."""
         return self._shipper.is_leased

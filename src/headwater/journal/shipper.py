@@ -86,6 +86,8 @@ class Shipper:
         """Guards all of this; notified when something was queued or shipped."""
         self._queued = self._shipped = 0
         """How many pieces were queued and shipped since the start."""
+        self._queued_bytes = self._shipped_bytes = 0
+        """The sizes of these pieces."""
         self._error: Error | None = None
         """Why the last attempt failed; None while all is well."""
         self._fenced: FencedError | None = None
@@ -108,6 +110,22 @@ class Shipper:
         """Return whether no other engine can have taken over yet, because it would still wait for silence."""
         return _now_s() < self._leased_until
 
+    @property
+    def unshipped_bytes(self) -> int:
+        """Return the size of the changes that the journal does not have yet."""
+        with self._changed:
+            return self._queued_bytes - self._shipped_bytes
+
+    @property
+    def journal_bytes(self) -> int:
+        """Return the size of the records that the journal keeps."""
+        return self._bytes - self._dead_bytes
+
+    @property
+    def is_failing(self) -> bool:
+        """Return whether the last append failed."""
+        return self._error is not None
+
     def start(self) -> None:
         """Ship from now on."""
         self._thread.start()
@@ -117,6 +135,7 @@ class Shipper:
         with self._changed:
             self._queue.extend(pieces)
             self._queued += len(pieces)
+            self._queued_bytes += sum(map(_size, pieces))
             self._changed.notify_all()
 
     def flush(self, patience_s: float | None = None) -> None:
@@ -202,6 +221,7 @@ class Shipper:
         with self._changed:
             self._error = None
             self._shipped += len(pieces)
+            self._shipped_bytes += sum(map(_size, pieces))
             self._changed.notify_all()
 
     def _is_over(self, error: DiskError) -> bool:

@@ -9,6 +9,15 @@ from headwater.journal.head_journal import JournalPeer
 from headwater.meters import Meters
 from headwater.monitor.consumer_numbers import write_consumers
 from headwater.monitor.exposition import Exposition, labels
+from headwater.monitor.part_numbers import (
+    BucketNumbers,
+    JournalNumbers,
+    ReplicatorNumbers,
+    write_bucket,
+    write_journal,
+    write_replicator,
+    write_stan,
+)
 from headwater.monitor.process_numbers import write_disk, write_process
 from headwater.monitor.served_account import Scrape, Totals
 from headwater.monitor.serving_state import EnginePhase, ServingState
@@ -31,6 +40,16 @@ _TOTALS = (
 )
 
 
+_TOTAL_COUNTERS = (
+    ("headwater_replicator_plans", "Plans that replicators got; each is one Spark job.", "plans"),
+    ("headwater_replicator_commits", "Commits of what replicators copied.", "commits"),
+)
+
+
+def _nothing() -> None:
+    """Return no numbers: the engine does not use it."""
+
+
 class Metrics:
     """Writes the metrics of one engine when they are asked for."""
 
@@ -41,6 +60,12 @@ class Metrics:
         self._most = most_streams
         self.cache: RunCache | None = None
         """The cache of row groups, once the store is open."""
+        self.bucket: Callable[[], BucketNumbers | None] = _nothing
+        """Returns the numbers of the bucket, if there is one."""
+        self.journal: Callable[[], JournalNumbers | None] = _nothing
+        """Returns the numbers of the journal, if there is one."""
+        self.replicator: Callable[[], ReplicatorNumbers | None] = _nothing
+        """Returns the numbers of the replicator, if the engine starts it."""
         self.peers: Callable[[], Sequence[JournalPeer]] = tuple
         """Returns the servers that keep copies of the journal, if there is one."""
 
@@ -59,6 +84,9 @@ class Metrics:
         write_process(exposition)
         for name, help, field in _TOTALS:
             exposition.gauge(name, help, [(one.labels, getattr(one, field)) for one in totals])
+        for name, help, field in _TOTAL_COUNTERS:
+            exposition.counter(name, help, [(one.labels, getattr(one, field)) for one in totals])
+        write_stan(exposition, [(one.labels, one.stan) for one in totals if one.stan is not None])
         write_streams(exposition, scrape.streams)
         write_consumers(exposition, scrape.consumers)
         write_upstreams(exposition, scrape.upstreams)
@@ -96,6 +124,21 @@ class Metrics:
         exposition.histogram(
             "headwater_event_loop_delay_seconds", "How late the event loop ran a timer.", meters.loop_delay
         )
+        exposition.counter(
+            "headwater_deliveries", "First deliveries to consumers.", [("", meters.deliveries)]
+        )
+        exposition.counter(
+            "headwater_redeliveries", "Deliveries that were repeated.", [("", meters.redeliveries)]
+        )
+        kinds = (("ack", meters.acks), ("nak", meters.naks), ("term", meters.terminated))
+        exposition.counter(
+            "headwater_acks",
+            "Acks of clients that had an effect, by kind.",
+            [(labels(kind=kind), count) for kind, count in kinds],
+        )
+        write_bucket(exposition, self.bucket())
+        write_journal(exposition, self.journal())
+        write_replicator(exposition, self.replicator())
         if self.cache is not None:
             exposition.gauge(
                 "headwater_read_cache_bytes", "Size of cached scrape.", [("", self.cache.nbytes)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from headwater.clock import Clock
@@ -12,6 +12,7 @@ from headwater.control.domain import Domain
 from headwater.model.stream import Storage
 from headwater.monitor.consumer_numbers import ConsumerNumbers, consumer_numbers
 from headwater.monitor.exposition import joined, labels
+from headwater.monitor.part_numbers import StanNumbers
 from headwater.monitor.stream_numbers import StreamNumbers, stream_numbers
 from headwater.monitor.upstream_numbers import UpstreamNumbers, upstream_numbers
 from headwater.stream.stream import Stream
@@ -48,6 +49,10 @@ class Totals:
     file_bytes: int = 0
     upstreams: int = 0
     failing_upstreams: int = 0
+    plans: int = 0
+    commits: int = 0
+    stan: StanNumbers | None = None
+    """None if NATS Streaming is not served."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,15 @@ class ServedAccount:
     consumers: Consumers
     upstreams: Upstreams
     clock: Clock
+    stan: Callable[[], StanNumbers] | None = None
+    """Returns the numbers of NATS Streaming, if it is served."""
 
     async def read(self, scrape: Scrape) -> Totals:
         """Add the account's numbers, and return its totals; other tasks run between slices."""
         own = labels(server_name=self.server_name, domain=self.domain_name, account=self.account)
         totals = Totals(own, offline=len(self.domain.offline))
+        totals.plans, totals.commits = self.upstreams.plans, self.upstreams.commits
+        totals.stan = self.stan() if self.stan is not None else None
         for number, stream in enumerate(self.streams(), 1):
             self._count(stream, totals)
             if scrape.left > 0:

@@ -78,19 +78,38 @@ class Outage:
         logger.info("%s works again after %.0f s", self._address, away_s)
 
 
+class ObjectRequestCounts:
+    """How many requests an object store got, and how many of them failed; threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.requests = 0
+        self.failures = 0
+        """Without the answer that there is no such object, which is often expected."""
+
+    def add(self, *, is_failure: bool) -> None:
+        """Count one request."""
+        with self._lock:
+            self.requests += 1
+            self.failures += is_failure
+
+
 class GuardedObjects:
     """The objects of another client, behind what is known about its store."""
 
-    def __init__(self, inner: Objects, outage: Outage | None = None) -> None:
+    def __init__(
+        self, inner: Objects, outage: Outage | None = None, counts: ObjectRequestCounts | None = None
+    ) -> None:
         self._inner = inner
         self.outage = outage or Outage(inner.address)
+        self.counts = counts or ObjectRequestCounts()
 
     @property
     def address(self) -> str:
         return self._inner.address
 
     def below(self, prefix: str) -> GuardedObjects:
-        return GuardedObjects(self._inner.below(prefix), self.outage)
+        return GuardedObjects(self._inner.below(prefix), self.outage, self.counts)
 
     def require_ready(self, key: str) -> None:
         """Raise if the store was unreachable and still is, as a request for this key shows."""
@@ -142,10 +161,13 @@ class GuardedObjects:
         try:
             answer = request()
         except ObjectError as error:
-            if error.is_outage and error.problem is not Problem.UNSUPPORTED:
+            is_failure = error.is_outage and error.problem is not Problem.UNSUPPORTED
+            self.counts.add(is_failure=is_failure)
+            if is_failure:
                 self.outage.failed(error)
             else:
                 self.outage.ended()
             raise
+        self.counts.add(is_failure=False)
         self.outage.ended()
         return answer

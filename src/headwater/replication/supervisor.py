@@ -48,6 +48,8 @@ class Supervisor:
         """Why the last start failed; empty if it did not."""
         self._last_words = ""
         """The last error that the current process has logged."""
+        self.restarts = 0
+        """How often a process that ended was started again."""
 
     @property
     def pid(self) -> int | None:
@@ -81,6 +83,7 @@ class Supervisor:
         self.problem = (
             self._cannot_start or f"the replicator ended with status {self._process.status}: {words}"
         )
+        self.restarts += 1
         logger.error("%s; restarting it in %g s", self.problem, wait_s)
 
     def _on_line(self, line: str) -> None:

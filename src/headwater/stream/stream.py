@@ -18,6 +18,7 @@ from pathlib import Path
 from headwater.background_tasks import BackgroundTasks
 from headwater.backoff import Backoff
 from headwater.errors import CorruptionError, DiskError, Error, api_error
+from headwater.meters import Meters
 from headwater.model.stream import Retention, StreamConfig
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
@@ -102,6 +103,11 @@ class Stream:
     def name(self) -> str:
         """Return the stream's name."""
         return self.config.name
+
+    @property
+    def meters(self) -> Meters:
+        """Return what the engine counts."""
+        return self._store.services.meters
 
     @property
     def directory(self) -> Path:

@@ -18,7 +18,7 @@ from headwater.model.sealed import SealError, seal, unseal
 from headwater.objects import preflight
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
-from headwater.objects.guarded import GuardedObjects
+from headwater.objects.guarded import GuardedObjects, ObjectRequestCounts
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import Objects
 from headwater.table.object_disk import create
@@ -76,6 +76,16 @@ class BucketTables:
         """Return why the bucket is unreachable; empty if it is reachable."""
         error = self._objects.outage.error
         return str(error) if error is not None else ""
+
+    @property
+    def counts(self) -> ObjectRequestCounts:
+        """Return how many requests the bucket got."""
+        return self._objects.counts
+
+    @property
+    def cached_bytes(self) -> int:
+        """Return the size of the cache on the disk of the store."""
+        return self._cache.nbytes
 
     def claim(self, store_id: str, epoch: int = 0, lose: Callable[[str], Error] = TablePlaceError) -> None:
         """Return once the bucket has passed its test and is this store's; raise with one sentence if not.

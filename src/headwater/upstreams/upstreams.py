@@ -105,6 +105,10 @@ class Upstreams:
         self._proofs = ProofCheck(secret)
         self._unproven = 0
         """How many requests did not prove the secret."""
+        self.plans = 0
+        """How many plans with work replicators got; each is one Spark job."""
+        self.commits = 0
+        """How many times replicators committed what they had copied."""
         self._seat = seat
         self._connection = connection
         self._clock = clock
@@ -303,6 +307,7 @@ class Upstreams:
                     await asyncio.sleep(SETTLE_S)
             except TimeoutError:
                 pass
+        self.plans += bool(works)
         self._connection.publish(reply, self._proofs.answer(proven, encode(Plan(works=tuple(works)))))
 
     async def _answer_commit(self, reply: bytes, proven: Proven) -> None:
@@ -311,6 +316,7 @@ class Upstreams:
         except msgspec.DecodeError as error:
             logger.warning("cannot decode a replicator's receipts: %s", error)
             return
+        self.commits += 1
         self._connection.publish(reply, self._proofs.answer(proven, encode(committed)))
         self._pending.grown.set()
 
