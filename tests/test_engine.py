@@ -100,6 +100,7 @@ def test_without_asyncio_a_block_or_two_calls_run_an_engine(tmp_path: Path) -> N
     with headwater.serve(tmp_path) as engine, engine.connect() as client:
         assert client.stream_names() == []
     started = headwater.serve(str(tmp_path)).start()
+    assert repr(started) == f"<LocalEngine of {tmp_path}: {started.url}>"
     assert listens(started.url)
     with pytest.raises(headwater.Error, match="started only once"):
         started.start()

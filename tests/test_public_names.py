@@ -22,6 +22,10 @@ def test_every_public_name_can_be_used() -> None:
     assert set(PLACES) <= NAMES
 
 
+def test_completion_shows_the_public_names_before_they_are_used() -> None:
+    assert {name for name in dir(headwater) if not name.startswith("__")} == NAMES
+
+
 def test_type_checkers_see_the_same_names() -> None:
     stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
     shown = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}

@@ -2,6 +2,7 @@
 
 from headwater.errors import Error
 from headwater.public_names import find as __getattr__
+from headwater.public_names import names as __dir__
 from headwater.version import VERSION as __version__
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "SyncClient",
     "UpstreamGap",
     "UpstreamInfo",
+    "__dir__",
     "__getattr__",
     "__version__",
     "connect",

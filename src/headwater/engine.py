@@ -47,6 +47,10 @@ class LocalEngine:
         self._cancelling = threading.Lock()
         """Taken once, for good: a second cancellation would interrupt the closing of files."""
 
+    def __repr__(self) -> str:
+        where = self._ready.result() if self._ready.done() else "not started"
+        return f"<LocalEngine of {self.store}: {where}>"
+
     @property
     def store(self) -> Path:
         """Return the directory of the streams."""

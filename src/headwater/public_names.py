@@ -28,6 +28,11 @@ PLACES = {
 }
 
 
+def names() -> list[str]:
+    """Return the public names, as `dir` and the completion of a notebook show them."""
+    return sorted([*PLACES, "Error", "__version__"])
+
+
 def find(name: str) -> Any:
     """Return a public name of the package."""
     if name not in PLACES:

@@ -15,6 +15,7 @@ from lake.stores import ORDERS, lake
 async def test_a_store_lists_its_streams_with_their_sizes(tmp_path: Path) -> None:
     async with lake(tmp_path) as running:
         store = headwater.Lake(running.store)
+        assert repr(store) == f"Lake({str(running.store)!r})"
         assert store.accounts() == ["$G"]
         empty, orders = store.streams()
         assert (empty.name, empty.rows, empty.files) == ("EMPTY", 0, 0)

@@ -57,6 +57,13 @@ def test_a_small_read_is_a_table_in_memory(folder: Path) -> None:
     assert table.to_pylist() == [{"seq": 1, "data": b"1"}, {"seq": 2, "data": b"2"}]
 
 
+def test_a_wrong_column_or_filter_of_a_small_read_is_an_error_of_the_package(folder: Path) -> None:
+    with pytest.raises(headwater.Error, match=r"^there is no column 'wings': the columns are seq, subject, "):
+        headwater.read(folder, columns=["seq", "wings"])
+    with pytest.raises(headwater.Error, match="the filter is invalid: No match for"):
+        headwater.read(folder, columns=["seq"], filter=ds.field("wings") == 1, limit=1)
+
+
 def test_files_that_cannot_match_are_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> Iterator[object]:
         raise RuntimeError("a file was read")

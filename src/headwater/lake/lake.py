@@ -50,6 +50,9 @@ class Lake:
         if not self.store.is_dir():
             raise SettingsError(f"there is no store in {self.store}")
 
+    def __repr__(self) -> str:
+        return f"Lake({str(self.store)!r})"
+
     def accounts(self) -> list[str]:
         """Return the accounts that have streams, in order."""
         return sorted({stream.account for stream in self.streams()})

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from headwater.errors import Error, SettingsError
 from headwater.lake.dataset import StreamDataset
+from headwater.spark.range_reader import COLUMNS
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,7 +33,10 @@ def scan(stream: str | Path, *, engine: Literal["arrow"], **options: str) -> Str
 @overload
 def scan(stream: str | Path, *, engine: Literal["duckdb"], **options: str) -> duckdb.DuckDBPyRelation: ...
 def scan(stream: str | Path, *, engine: Engine = "polars", **options: str) -> Any:
-    """Return a stream that is read when it is asked for, with columns and filters pushed down.
+    """Return a stream that is read when the result is used, with columns and filters pushed down.
+
+    `engine` selects the result: a Polars LazyFrame, a pyarrow dataset (`"arrow"`) or a DuckDB relation
+    (`"duckdb"`). Polars and DuckDB must be installed.
 
     `stream` is a stream's folder in a store (`lake/$G/ORDERS`) or in a bucket (`s3://lake/prod/$G/ORDERS`,
     with credentials from the environment or an AWS profile), or an address to read through the API
@@ -41,7 +45,8 @@ def scan(stream: str | Path, *, engine: Engine = "polars", **options: str) -> An
     Spark's data source: `user`, `password`, `token`, `creds`, `nkey`, `tlsCa`, `tlsCert`, `tlsKey`, `domain`,
     `startSequence`, `endSequence`.
 
-    The columns are `seq`, `subject`, `time`, `nanos`, `headers` and `data`. Rows come in order of `seq`.
+    The columns are `seq`, `subject`, `time`, `nanos`, `headers` and `data`. Rows are in the order of `seq`.
+    Each scan reads the stream as it is at that time.
     """
     dataset = StreamDataset(_asked(stream, options))
     if engine == "arrow":
@@ -61,11 +66,19 @@ def read(
     limit: int | None = None,
     **options: str,
 ) -> pa.Table:
-    """Return messages of a stream as an Arrow table in memory; see `scan` for the arguments."""
+    """Return messages of a stream as an Arrow table in memory; see `scan` for the stream and the options.
+
+    `filter` is an expression of `pyarrow.compute`, for example `field("seq") > 100`. `limit` returns the
+    first messages that match it.
+    """
+    unknown = [name for name in columns or () if name not in COLUMNS.names]
+    if unknown:
+        raise SettingsError(f"there is no column {unknown[0]!r}: the columns are {', '.join(COLUMNS.names)}")
     dataset = StreamDataset(_asked(stream, options))
-    if limit is not None:
-        return dataset.head(limit, columns, filter)
-    return dataset.to_table(columns, filter)
+    try:
+        return dataset.to_table(columns, filter) if limit is None else dataset.head(limit, columns, filter)
+    except pa.ArrowInvalid as error:
+        raise SettingsError(f"the filter is invalid: {str(error).partition(chr(10))[0]}") from error
 
 
 def _asked(stream: str | Path, options: dict[str, str]) -> dict[str, str]:
