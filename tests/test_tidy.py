@@ -340,6 +340,22 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
+def titles(page: Path) -> list[str]:
+    """Return the headings of the first level of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"^# (.+)$", text, re.MULTILINE)
+
+
+def test_every_page_has_one_title_of_its_own_and_a_decision_has_its_number() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    assert [named(page) for page in pages if not page.read_text().startswith("# ")] == []
+    assert {named(page): titles(page) for page in pages if len(titles(page)) != 1} == {}
+    found = [title for page in pages for title in titles(page)]
+    assert sorted(title for title in set(found) if found.count(title) > 1 or len(title) > 110) == []
+    decisions = [page for page in pages if re.match(r"\d{4}-", page.name) and page.name[:4] != "0000"]
+    assert [page.name for page in decisions if not titles(page)[0].startswith(f"{page.name[:4]}: ")] == []
+
+
 @pytest.mark.parametrize("page", sorted(p for p in text_files() if p.suffix == ".md"), ids=named)
 def test_the_headings_that_pages_link_to_exist(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", page.read_text())
