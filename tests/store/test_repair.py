@@ -11,6 +11,7 @@ import pytest
 
 from headwater.control.catalog import Catalog
 from headwater.control.domain import Domain
+from headwater.disk import RealDisk
 from headwater.errors import Error
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
@@ -18,6 +19,8 @@ from headwater.store.copy_source import read_copy, read_directory
 from headwater.store.finding import Kind
 from headwater.store.repair import WOULD
 from headwater.store.store_copy import BucketTarget, DirectoryTarget, copy
+from headwater.table.remote_table import read_remote
+from seaweed import SeaweedServer
 from store import stores
 
 
@@ -302,7 +305,7 @@ def test_a_directory_in_the_folder_of_another_account_is_not_attached(
     assert content(tmp_path) == {"EVENTS": held["EVENTS"]}
 
 
-def test_checkpoints_of_streams_with_tables_in_a_bucket_are_repaired_and_tables_are_not(
+def test_checkpoints_and_tables_of_streams_in_a_bucket_are_repaired(
     tmp_path: Path, held: stores.Held
 ) -> None:
     bucket = Bucket(BucketAddress(f"file://{tmp_path}/objects/prod"))
@@ -314,15 +317,36 @@ def test_checkpoints_of_streams_with_tables_in_a_bucket_are_repaired_and_tables_
     done = stores.repaired(store)
     assert done.left == []
     assert "rebuilt its state from log and table" in done.done[0]
-    commit = next((tmp_path / "objects").rglob("ORDERS/table/_delta_log/*.json"))
-    stores.flip(commit)
+    table = next((tmp_path / "objects").rglob("ORDERS/table"))
+    stores.flip(next(table.glob("_delta_log/*.json")))
+    assert stores.repaired(store, dry_run=True).left
+    assert not (table / "_quarantine").exists()
     done = stores.repaired(store)
-    assert [found.stream for found in done.left] == ["$G/ORDERS"]
-    assert any("copy the store to a directory with `headwater store copy`" in line for line in done.done)
+    assert done.left == []
+    assert any("rebuilt the Delta log" in line for line in done.done)
+    assert any(f"damaged files are in file://{table}/_quarantine/" in line for line in done.done)
+    assert list((table / "_quarantine").rglob("*.json"))
     copy(read_directory(store), DirectoryTarget(tmp_path / "local"), lambda count: None)
-    assert stores.repaired(tmp_path / "local").left == []
     found = content(tmp_path / "local")["ORDERS"]
     assert {seq: message for seq, message in found.items() if seq in held["ORDERS"]} == held["ORDERS"]
+
+
+def test_a_damaged_file_in_a_bucket_is_set_aside_and_its_messages_are_lost(
+    tmp_path: Path, held: stores.Held
+) -> None:
+    bucket = Bucket(BucketAddress(f"file://{tmp_path}/objects/prod"))
+    copy(read_directory(tmp_path), BucketTarget(bucket), lambda count: None)
+    store = tmp_path / "below"
+    copy(read_copy(bucket).without_tables(), DirectoryTarget(store, bucket), lambda count: None)
+    table = next((tmp_path / "objects").rglob("ORDERS/table"))
+    file = max(table.rglob("*.parquet"), key=lambda path: path.stat().st_size)
+    stores.flip(file)
+    done = stores.repaired(store)
+    assert done.left == []
+    assert not file.exists()
+    assert any(path.name == file.name for path in (table / "_quarantine").rglob("*.parquet"))
+    assert any("recorded as lost: sequences" in line for line in done.done)
+    assert stores.repaired(store).done == []
 
 
 def republished(store: Path, held: stores.Held) -> None:
@@ -409,3 +433,35 @@ def test_a_repair_of_one_stream_forgets_no_other(tmp_path: Path, held: stores.He
     stores.repaired(tmp_path, only="$G/ORDERS", forget_missing=True)
     away.rename(tmp_path / "$G" / "EVENTS")
     assert content(tmp_path) == held
+
+
+def test_a_table_on_an_s3_server_is_repaired_in_its_place(
+    tmp_path: Path, held: stores.Held, seaweed_server: SeaweedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in seaweed_server.environment.items():
+        monkeypatch.setenv(name, value)
+    bucket = Bucket(seaweed_server.new_bucket().below("prod"))
+    copy(read_directory(tmp_path), BucketTarget(bucket), lambda count: None)
+    store = tmp_path / "below"
+    copy(read_copy(bucket).without_tables(), DirectoryTarget(store, bucket), lambda count: None)
+    remote = read_remote(RealDisk(), store / "$G" / "ORDERS")
+    assert remote is not None
+    table = Bucket(remote.bucket)
+    keys = {info.key: info.size for info in table.list()}
+    file = max((key for key in keys if key.endswith(".parquet")), key=lambda key: keys[key])
+    commit = next(key for key in sorted(keys) if key.endswith(".json"))
+    for key in (file, commit):
+        damaged = bytearray(table.get(key))
+        damaged[len(damaged) // 2] ^= 16
+        table.put(key, bytes(damaged))
+    done = stores.repaired(store)
+    assert done.left == []
+    assert any("rebuilt the Delta log" in line for line in done.done)
+    assert any("recorded as lost: sequences" in line for line in done.done)
+    aside = {info.key.split("/", 2)[2] for info in table.list("_quarantine")}
+    assert aside >= {file, commit}
+    assert stores.repaired(store).done == []
+    copy(read_directory(store), DirectoryTarget(tmp_path / "local"), lambda count: None)
+    found = content(tmp_path / "local")["ORDERS"]
+    assert found
+    assert {seq: held["ORDERS"][seq] for seq in found} == found

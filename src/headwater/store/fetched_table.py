@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headwater.objects.bucket import Bucket
 from headwater.objects.object_error import ObjectError, Problem
+from headwater.store.bucket_quarantine import PREFIX
 from headwater.table.remote_table import RemoteTable
 from headwater.table.staging import OBJECT_STAGING, STAGING
 
@@ -18,7 +19,7 @@ def fetch(remote: RemoteTable, made: Path) -> None:
     Files that are staged for the table go to the folder next to it, as for a table on the disk.
     """
     bucket = Bucket(remote.bucket)
-    keys = [info.key for info in bucket.list()]
+    keys = [info.key for info in bucket.list() if not info.key.startswith(f"{PREFIX}/")]
     # The log first: files that it names are not swept for a while.
     for key in sorted(keys, key=lambda key: (not key.startswith(_LOG), key)):
         target = made / key

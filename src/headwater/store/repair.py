@@ -26,18 +26,20 @@ from headwater.model.cursor import Cursor
 from headwater.model.sealed import SealError
 from headwater.model.stream import Storage, StreamConfig
 from headwater.model.subject import collides
+from headwater.objects.bucket import Bucket
 from headwater.store import stan_check
+from headwater.store.bucket_quarantine import BucketQuarantine
 from headwater.store.finding import Finding, Kind, is_below
 from headwater.store.lost_state import consumer_lines, recovered, source_line
 from headwater.store.quarantine import Quarantine
 from headwater.store.shadow import services
-from headwater.store.survey import CATALOG, StreamDirectory, copies, places, read_homes
-from headwater.store.table_rebuild import rebuild
+from headwater.store.survey import CATALOG, StreamDirectory, copies, places, read_catalog, read_homes
+from headwater.store.table_rebuild import Rebuilt, rebuild, rebuild_on
 from headwater.store.verify import Report, verify
 from headwater.stream.copied_cursors import last_copied
 from headwater.stream.store import Store
 from headwater.stream.stream import Stream
-from headwater.table.bucket_tables import TABLE_DEPTH, BucketTables, TablePlaceError
+from headwater.table.bucket_tables import TABLE_DEPTH, BucketTables
 from headwater.table.remote_table import read_remote
 from headwater.table.salvage import shown
 from headwater.wire.stream_json import decode_config, encode_config
@@ -283,17 +285,11 @@ class Repair:
         config, _ = decode_config(row.config.encode())
         if config.storage is Storage.MEMORY:
             return
-        remote = read_remote(self._disk, home.path)
-        if remote is not None and kinds & set(_REBUILDS):
-            raise TablePlaceError(
-                f"its table is in {remote.address}: copy the store to a directory with `headwater store "
-                "copy`, and repair that one"
-            )
         if self._options.dry_run:
             self._done += [f"{name}: {WOULD[kind]}" for kind in sorted(kinds)]
             return
         if kinds & set(_REBUILDS):
-            rebuilt = rebuild(home.path, self._disk, config.name, self._quarantine)
+            rebuilt = self._rebuild(name, home.path, config.name)
             self._done.append(f"{name}: rebuilt the Delta log with {counted(len(rebuilt.files), 'file')}")
             self._done += [f"{name}: {path} is damaged, and in quarantine" for path in rebuilt.damaged]
         forgets = Kind.CHECKPOINT in kinds and self._set_aside_checkpoint(name, home.path)
@@ -307,6 +303,20 @@ class Repair:
         self._done += [f"{name}: {line}" for line in said]
         if lost:
             self._done.append(f"{name}: recorded as lost: sequences {lost}")
+
+    def _rebuild(self, name: str, home: Path, table: str) -> Rebuilt:
+        """Rebuild the Delta log of a stream, on the disk or in its bucket."""
+        tables, remote = self._tables(home), read_remote(self._disk, home)
+        if tables is None or remote is None:
+            return rebuild(home, self._disk, table, self._quarantine)
+        # An engine that uses the same prefix with a copy of this store ends before its next change.
+        tables.claim(read_catalog(self._store).store_id, self._fence.epoch)
+        storage = tables.storage(self._disk, home, is_new=False)
+        assert storage is not None
+        aside = BucketQuarantine(Bucket(remote.bucket))
+        rebuilt = rebuild_on(storage, home, self._disk, table, aside.take)
+        self._done.append(f"{name}: its old Delta log and damaged files are in {aside.address}")
+        return rebuilt
 
     def _set_aside_checkpoint(self, name: str, home: Path) -> bool:
         """Have a damaged checkpoint replaced by its copy, or else removed; return whether it is lost."""

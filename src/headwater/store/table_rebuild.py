@@ -12,7 +12,7 @@ that was replaced.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from headwater.table import salvage
 from headwater.table.delta_log import DeltaLog
 from headwater.table.delta_recovery import SUMS, TORN
 from headwater.table.found_file import FoundFile, read_found
-from headwater.table.table_storage import data_paths
+from headwater.table.table_storage import LocalTableStorage, TableStorage
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ def choose(logged: Logged, found: Sequence[FoundFile], staged: Sequence[str]) ->
     return Rebuilt(files, transactions, [])
 
 
-def read_files(table: Path, disk: Disk) -> tuple[list[FoundFile], list[str]]:
+def read_files(storage: TableStorage) -> tuple[list[FoundFile], list[str]]:
     """Return the data files that pass their checksums, and the paths of those that do not."""
     found: list[FoundFile] = []
     damaged: list[str] = []
-    for path in list(data_paths(table, disk)) if table.exists() else []:
+    for path in list(storage.paths()):
         try:
-            found.append(read_found(table, path))
+            found.append(read_found(storage.directory, path, storage.open(path, uncached=True)))
         except CorruptionError:
             damaged.append(path)
     return found, damaged
@@ -114,13 +114,20 @@ def read_files(table: Path, disk: Disk) -> tuple[list[FoundFile], list[str]]:
 def rebuild(directory: Path, disk: Disk, name: str, quarantine: Quarantine) -> Rebuilt:
     """Return what the new Delta log of a stream holds, once it is durable."""
     table = directory / "table"
-    found, damaged = read_files(table, disk)
-    staging = directory / "staging"
-    staged = disk.list(staging) if staging.exists() else []
-    chosen = choose(read_log(directory, disk), found, staged)
+    disk.mkdir(table)
+    storage = LocalTableStorage(table, disk)
+    return rebuild_on(storage, directory, disk, name, lambda path: quarantine.take(table / path))
+
+
+def rebuild_on(
+    storage: TableStorage, directory: Path, disk: Disk, name: str, set_aside: Callable[[str], None]
+) -> Rebuilt:
+    """Return the same for a table on this storage, whose damaged files and old log are set aside."""
+    found, damaged = read_files(storage)
+    chosen = choose(read_log(directory, disk), found, storage.staging.names())
     for each in ("_delta_log", TORN, SUMS, *damaged):
-        quarantine.take(table / each)
-    log = DeltaLog.open(table, disk, name, partitions_of(chosen.files))
+        set_aside(each)
+    log = DeltaLog.open_on(storage, name, partitions_of(chosen.files))
     log.commit([each.file for each in chosen.files], [], chosen.transactions)
     return Rebuilt(chosen.files, chosen.transactions, damaged)
 
