@@ -108,7 +108,8 @@ def application(
 def _routes(page: ConsolePage) -> list[Route]:
     def view(request: Request) -> dict[str, Any]:
         # What is in the path comes last: the query cannot replace it.
-        given = {**request.query_params, **request.path_params}
+        path = {name: str(value) for name, value in request.path_params.items()}
+        given = {**request.query_params, **path}
         return page.view(console_of(request).sampler, given)
 
     async def show(request: Request) -> Response:
@@ -202,6 +203,6 @@ async def _show_error(request: Request, error: Exception) -> Response:
     """Answer with the error's sentence, as a page for people and as JSON for scripts."""
     status = error.status_code if isinstance(error, HTTPException) else 404
     message = str(error.detail if isinstance(error, HTTPException) else error)
-    if request.url.path.startswith(("/api/", "/live/")):
+    if request.url.path.startswith(("/api/", "/live/", "/subjects/")):
         return JSONResponse({"error": message}, status)
     return render(request, "error.html", status, title="Error", message=message)

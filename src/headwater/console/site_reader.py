@@ -11,7 +11,6 @@ from typing import Any
 
 from headwater.client.jetstream_api import JetStreamApi
 from headwater.console.monitoring_client import MonitoringClient
-from headwater.console.scraped_metrics import ScrapedMetrics
 from headwater.console.site_connection import SiteConnection
 from headwater.console.snapshot import Json, SiteSnapshot
 from headwater.errors import Error
@@ -46,7 +45,7 @@ class SiteReader:
         api = await self.connection.api()
         account = await api.request("INFO")
         listed, offline = await _streams(api)
-        metrics, readiness, why = await self._monitored()
+        monitored = await self._monitored()
         return SiteSnapshot(
             site=self.site.name,
             at_s=time.time(),
@@ -55,19 +54,17 @@ class SiteReader:
             offline=offline,
             consumers=await self._consumers(api, listed),
             server=_server_of(api),
-            metrics=metrics,
-            metrics_error=why,
-            readiness=readiness,
+            **monitored,
         )
 
-    async def _monitored(self) -> tuple[ScrapedMetrics | None, Json, str]:
+    async def _monitored(self) -> dict[str, Any]:
+        """Return the parts of a snapshot that come from the engine's pages."""
         if self.monitoring is None:
-            return None, {}, ""
+            return {}
         try:
-            metrics = await asyncio.to_thread(self.monitoring.metrics)
-            return metrics, await asyncio.to_thread(self.monitoring.readiness), ""
+            return await asyncio.to_thread(_pages, self.monitoring)
         except Error as error:
-            return None, {}, str(error)
+            return {"metrics_error": str(error)}
 
     async def _consumers(self, api: JetStreamApi, streams: Mapping[str, Json]) -> dict[str, Sequence[Json]]:
         """Return the known consumers, those of the streams whose turn it is read again."""
@@ -103,6 +100,22 @@ async def _consumers_of(
             return stream, await api.pages(f"CONSUMER.LIST.{stream}", "consumers")
         except Error:
             return stream, None
+
+
+def _pages(monitoring: MonitoringClient) -> dict[str, Any]:
+    """Return the engine's pages; those that it does not serve are empty."""
+    metrics = monitoring.metrics()
+    channels = monitoring.json("/streaming/channelsz?subs=1&limit=1000")
+    streaming = {
+        "channels": channels.get("channels") or [],
+        "clients": monitoring.json("/streaming/clientsz?subs=0&limit=1000").get("clients") or [],
+    }
+    return {
+        "metrics": metrics,
+        "readiness": monitoring.readiness(),
+        "warnings": monitoring.json("/warnings").get("warnings") or (),
+        "streaming": streaming if channels else {},
+    }
 
 
 def _server_of(api: JetStreamApi) -> str:

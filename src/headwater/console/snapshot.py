@@ -36,6 +36,10 @@ class SiteSnapshot:
     """Why the monitoring pages could not be read."""
     readiness: Json = field(default_factory=dict)
     """The answer of /readyz; empty if there is none."""
+    warnings: Sequence[Json] = ()
+    """The last warnings that the engine logged, the newest first."""
+    streaming: Json = field(default_factory=dict)
+    """The channels and clients of NATS Streaming; empty if the engine does not serve them."""
 
     @property
     def is_engine(self) -> bool:

@@ -8,6 +8,7 @@ from headwater.console.console_page import Query
 from headwater.console.health import stream_health
 from headwater.console.rates import upstreams_of
 from headwater.console.sampler import SampledSite, Sampler
+from headwater.console.site_states import site_states
 
 SPARK_POINTS = 30
 MOST_ROWS = 5000
@@ -23,21 +24,6 @@ def streams_view(sampler: Sampler, query: Query) -> dict[str, Any]:
             total += len(site.snapshot.streams)
             rows |= _rows(site, MOST_ROWS - len(rows))
     return {"sites": site_states(sampler), "rows": rows, "total": total}
-
-
-def site_states(sampler: Sampler) -> dict[str, Any]:
-    """Return for each site whether it answers."""
-    return {
-        name: {
-            "error": site.snapshot.error,
-            "known": site.snapshot.at_s > 0,
-            "server": site.snapshot.server,
-            "engine": site.snapshot.is_engine,
-            "streams": len(site.snapshot.streams),
-            "rate": round(sum(site.rates.values()), 1),
-        }
-        for name, site in sampler.sites.items()
-    }
 
 
 def _rows(site: SampledSite, room: int) -> dict[str, Any]:

@@ -1,0 +1,111 @@
+// The map: a band for each site, boxes for streams, curves for copies. Positions come from the server.
+import { badge, el, number, rate, setText, short, showSites, streamPath, svg } from "./dom.js";
+import { live } from "./live.js";
+import { once, Table } from "./table.js";
+
+const place = document.getElementById("map");
+const links = new Table(
+  document.getElementById("links"),
+  [
+    { key: "name", title: "Link" },
+    { key: "health", title: "State", draw: (cell, row) => once(cell, [row.health, row.why], () => [badge(row.health), row.why ? ` ${row.why}` : ""]) },
+    { key: "copies", title: "Copies", align: "right", text: (row) => number(row.copies) },
+    { key: "rate", title: "Rate", align: "right", text: (row) => rate(row.rate) },
+    { key: "lag", title: "Lag", align: "right", text: (row) => (row.lag ?? null) === null ? "unknown" : short(row.lag) },
+  ],
+  { empty: "no stream is copied between sites" },
+);
+let shape = "";
+let drawn = { nodes: new Map(), edges: new Map(), bands: new Map() };
+
+live((view) => {
+  showSites(document.getElementById("sites"), view.sites);
+  const wanted = JSON.stringify([view.width, boxes(view.bands), boxes(view.nodes), Object.keys(view.edges)]);
+  if (wanted !== shape) {
+    shape = wanted;
+    build(view);
+  }
+  update(view);
+  links.show(Object.fromEntries(Object.entries(view.links).map(([name, link]) => [name, { name, ...link }])));
+});
+
+const boxes = (things) => Object.entries(things).map(([key, thing]) => [key, thing.box]);
+
+function build(view) {
+  drawn = { nodes: new Map(), edges: new Map(), bands: new Map() };
+  const width = Math.max(view.width, 320) + 2;
+  const height = Math.max(view.height, 40) + 2;
+  const picture = svg("svg", { viewBox: `-1 -1 ${width} ${height}`, width, height, role: "group", "aria-label": "Sites, streams and copies" });
+  for (const [key, band] of Object.entries(view.bands)) picture.append(bandOf(key, band));
+  for (const [key, edge] of Object.entries(view.edges)) picture.append(edgeOf(key, edge, view.nodes));
+  for (const [key, node] of Object.entries(view.nodes)) picture.append(nodeOf(key, node));
+  for (const parts of drawn.edges.values()) picture.append(parts.label);
+  place.replaceChildren(picture);
+  if (!Object.keys(view.nodes).length) place.append(el("p", { class: "hint" }, "no streams yet"));
+}
+
+function bandOf(key, band) {
+  const [x, y, width, height] = band.box;
+  const said = svg("text", { x: x + 14, y: y + 21, class: "band-name" });
+  drawn.bands.set(key, said);
+  const group = svg("g", { class: "band" }, svg("rect", { x, y, width, height, rx: 10 }), said);
+  if (band.more) {
+    const more = svg("text", { x: x + width - 14, y: y + 21, class: "end more" }, `and ${number(band.more)} more streams`);
+    group.append(svg("a", { href: `/streams?site=${encodeURIComponent(key)}` }, more));
+  }
+  return group;
+}
+
+function nodeOf(key, node) {
+  const [x, y, width, height] = node.box;
+  const box = svg("rect", { x, y, width, height, rx: 7 });
+  const name = svg("text", { x: x + 12, y: y + 17, class: "name" }, cut(node.name, 24));
+  const said = svg("text", { x: x + 12, y: y + 32, class: "said" });
+  const title = svg("title");
+  const group = svg("g", {}, title, box, svg("rect", { class: "side", x, y, width: 5, height, rx: 2 }), name, said);
+  drawn.nodes.set(key, { group, said, title });
+  return node.known ? svg("a", { href: streamPath(node.site, node.name) }, group) : group;
+}
+
+function edgeOf(key, edge, nodes) {
+  const [from, to] = [nodes[edge.from].box, nodes[edge.to].box];
+  const [x1, y1] = [from[0] + from[2], from[1] + from[3] / 2];
+  const [x2, y2] = [to[0], to[1] + to[3] / 2];
+  const bend = Math.max(50, Math.abs(x2 - x1) / 2);
+  const path = `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
+  const curve = svg("path", { d: path, class: "curve" });
+  const title = svg("title");
+  const label = svg("text", { x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 4, class: "middle label" });
+  const group = svg("g", {}, title, svg("path", { d: path, class: "touch" }), curve);
+  drawn.edges.set(key, { group, curve, label, title });
+  return svg("a", { href: `/upstreams/${encodeURIComponent(edge.site)}/${encodeURIComponent(edge.stream)}/${edge.place}`, "aria-label": `${edge.kind} of ${edge.stream}` }, group);
+}
+
+function update(view) {
+  for (const [key, text] of drawn.bands) {
+    const site = view.sites[key];
+    setText(text, site ? `${key} · ${site.error ? "does not answer" : site.engine ? "engine" : "nats-server"} · ${number(site.streams)} streams · ${rate(site.rate)}` : view.bands[key].name);
+    text.classList.toggle("bad", Boolean(site?.error));
+  }
+  for (const [key, parts] of drawn.nodes) {
+    const node = view.nodes[key];
+    parts.group.setAttribute("class", `node ${node.health}${node.known ? "" : " outside"}`);
+    setText(parts.said, node.known ? `${short(node.messages)} messages · ${rate(node.rate)}` : "not watched");
+    setText(parts.title, node.why ? `${node.name}: ${node.why}` : node.name);
+  }
+  for (const [key, parts] of drawn.edges) {
+    const edge = view.edges[key];
+    parts.group.setAttribute("class", `edge ${edge.health}${edge.rate > 0 ? " flows" : ""}`);
+    setText(parts.label, edgeText(edge));
+    parts.label.setAttribute("class", `middle label ${edge.health}`);
+    setText(parts.title, `${edge.kind} ${edge.from} → ${edge.to}${edge.why ? `: ${edge.why}` : ""}`);
+  }
+}
+
+function edgeText(edge) {
+  const lag = (edge.lag ?? null) === null ? "lag unknown" : edge.lag ? `lag ${short(edge.lag)}` : "";
+  const speed = edge.rate ? rate(edge.rate) : "";
+  return [speed, lag, ["stalled", "retrying"].includes(edge.phase) ? edge.phase : ""].filter(Boolean).join(" · ");
+}
+
+const cut = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);
