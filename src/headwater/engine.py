@@ -45,7 +45,7 @@ class LocalEngine:
         self._ended: concurrent.futures.Future[BaseException | None] = concurrent.futures.Future()
         """Why the engine ended, None if it was stopped."""
         self._cancelling = threading.Lock()
-        """Taken once, for good: a second cancellation would interrupt the closing of files."""
+        """Taken once and never released: a second cancellation would interrupt the closing of files."""
 
     def __repr__(self) -> str:
         where = self._ready.result() if self._ready.done() else "not started"

@@ -248,7 +248,7 @@ def _stan_numbers(door: StanDoor) -> StanNumbers:
 async def open_pages(
     settings: Settings, monitor: EngineMonitor, pages: dict[str, Handler], stack: AsyncExitStack
 ) -> None:
-    """Serve the account's pages beside the engine's, or on a port of its own, which has the engine's too."""
+    """Serve the account's pages on the engine's port, or both on the account's own port."""
     port = settings.http_port
     if port is None or port == monitor.port:
         monitor.pages.add(pages)

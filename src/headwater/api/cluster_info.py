@@ -11,7 +11,7 @@ UNNAMED = "headwater"
 
 
 def cluster_info(context: ApiContext, replicas: int) -> Json:
-    """Return the leader, and the peers of something with so many replicas, as far as they are known."""
+    """Return the leader, and the known peers of a stream or consumer with this many replicas."""
     peers = context.peers() if replicas > 1 else []
     name = context.cluster_name or (context.domain_name or UNNAMED if peers else "")
     return {

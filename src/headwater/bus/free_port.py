@@ -15,7 +15,7 @@ _FIRST = 10_000
 _USUAL_EPHEMERAL = 32_768
 _KEPT = 256
 
-# A port stays reserved until this process ends or has taken so many others.
+# A port stays reserved until this process ends or has taken this many others.
 _reservations: deque[socket.socket] = deque()
 
 

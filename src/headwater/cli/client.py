@@ -96,7 +96,7 @@ class AliasedGroup(click.Group):
     def __init__(self, *args: Any, **attrs: Any) -> None:
         super().__init__(*args, **attrs)
         self.aliases: dict[str, str] = {}
-        """The command that each alias stands for."""
+        """The command of each alias."""
 
     def alias(self, name: str, *others: str) -> None:
         """Give a command aliases."""

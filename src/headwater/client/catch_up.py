@@ -4,9 +4,9 @@ The wait succeeds only if each origin was seen after the wait began, no upstream
 everything that the origin held then is copied.
 
 A plain nats-server reports a lag, but no sequence. It counts the answer to its first request as contact, and
-then reports a lag of zero until it has taken in the first message. So its zero counts once the origin was
-heard over a longer time: after a second without messages, an origin sends a heartbeat, so by then either a
-message has arrived, and the lag with it, or there was none.
+then reports a lag of zero until the first message has arrived. So its zero counts only after contact over a
+longer time. An origin sends a heartbeat after a second without messages. So by then either a message has
+arrived, and the lag with it, or there was none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GONE_S = 12.0
 STALLED_S = 120.0
 """A copy that the engine reports as stalled for this long is not waited for."""
 HEARD_S = 0.9
-"""How long an origin must be heard before a plain server's lag of zero counts: it beats once a second."""
+"""How long contact must last before a plain server's lag of zero counts; heartbeats are sent every second."""
 SILENT_S = 4.0
 """A longer break between two contacts is no heartbeat but a new request, up to ten seconds after the last."""
 _STREAM_NOT_FOUND = 10059
@@ -52,13 +52,13 @@ class CatchUpError(Error):
 
 
 class _Contact:
-    """Since when, and when last, an origin was heard without a long break."""
+    """The first and the last contact with an origin without a long break."""
 
     def __init__(self) -> None:
         self._since_s = self._last_s = -math.inf
 
     def lasts(self, silent_s: float, asked_s: float, answered_s: float) -> bool:
-        """Record a contact so long before an answer; return whether there was contact for long enough.
+        """Record a contact `silent_s` before an answer; return whether contact has lasted long enough.
 
         The server measured the silence between the request and the answer, so the time is not exact. Take
         the latest for the first contact and the earliest for the last one.
@@ -78,14 +78,14 @@ class CatchUp:
         self._goals: dict[int, int] = {}
         """By index, the last sequence that each origin had when it was first seen in this wait."""
         self._contacts: dict[int, _Contact] = {}
-        """By index, when each origin was heard since the wait began."""
+        """By index, the contacts with each origin since the wait began."""
         self._gone_since_s: float | None = None
         """Since when there is no contact; None while there is."""
         self._stalled_since_s: float | None = None
         """Since when nothing is copied; None while something is."""
 
     def reasons(self, upstreams: Sequence[UpstreamInfo], asked_s: float, answered_s: float) -> list[str]:
-        """Return what is still waited for, by infos that were requested and came then; empty when done."""
+        """Return what is still missing, by infos that were requested and answered then; empty when done."""
         found = [self._reason(index, each, asked_s, answered_s) for index, each in enumerate(upstreams)]
         return [reason for reason in found if reason]
 

@@ -28,7 +28,7 @@ class AccountLimits:
 
     @classmethod
     def of(cls, settings: Settings, copies: int = 1) -> AccountLimits:
-        """Return the limits in the settings, for a store of which a journal keeps so many copies."""
+        """Return the limits in the settings, for a store of which a journal keeps this many copies."""
         return cls(
             max_memory=settings.max_memory_bytes,
             max_storage=settings.max_storage_bytes,

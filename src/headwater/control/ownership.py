@@ -3,7 +3,7 @@
 The lock separates engines on one machine. It can be lost on a network file system, or when a user removes or
 moves files. So a takeover writes a record with the next epoch *before* it reads anything, and the owner reads
 the record *after* each sync, before it acknowledges. If the record is still its own, the next owner will find
-what was synced. If not, the store is lost for good, and nothing is acknowledged.
+what was synced. If not, the store is lost to this engine, and nothing is acknowledged.
 
     0   8  magic F1 "HWEPO" 0D 0A
     8   4  version, 1

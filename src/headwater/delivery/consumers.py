@@ -126,7 +126,7 @@ class StreamConsumers:
         self.recorder.deleted(set(self.stream.consumers.recorded_names).difference(names))
 
     async def remove(self, consumer: Consumer) -> None:
-        """Remove a consumer for good, together with messages that only it needed."""
+        """Remove a consumer permanently, together with messages that only it needed."""
         await self._stop(consumer)
         if consumer.config.is_recorded:
             self.recorder.deleted([consumer.name])

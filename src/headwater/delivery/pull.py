@@ -128,7 +128,7 @@ class PullConsumer(Consumer):
         return not waiting.heard and now_ns - waiting.asked_ns <= grace_ns
 
     def _pass_over(self, waiting: Waiting, now_ns: int) -> None:
-        """Stop serving a request for now if its client left, or for good if it never subscribed."""
+        """Stop serving a request until its client is back, or permanently if the client never subscribed."""
         if not waiting.heard:
             self.queue.drop(waiting)
             return

@@ -109,7 +109,7 @@ class PullQueue:
 
     @property
     def away(self) -> Sequence[Waiting]:
-        """Return the requests that are set aside."""
+        """Return the requests whose clients have no subscription at the moment."""
         return self._away
 
     @property

@@ -66,7 +66,7 @@ class StreamSink:
             self._offering = asyncio.create_task(self._offer_held(), name=f"offer to {self.stream.name}")
 
     async def _offer_held(self) -> None:
-        """Offer what is held in order, and give way to everybody else before each message that takes long."""
+        """Offer what is held in order; other tasks run before each message that takes long."""
         try:
             while self._held:
                 pattern = costly_pattern(self._held[0])

@@ -1,8 +1,8 @@
 """Appends records as one engine, and decides what an unknown outcome was.
 
-After an error the position is looked at. Our own record there: it is durable. Another engine's: we are
-fenced, for good. Nothing there: the same record is appended again with the same expectation, so it does not
-matter if the first one arrives late.
+After an error the position is read. If our own record is there, it is durable. If another engine's record is
+there, we are fenced permanently. If nothing is there, the same record is appended again with the same
+expectation, so it does not matter if the first one arrives late.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 2. The checkpoint is written. Both files hold the same.
 3. The log is trimmed below it.
 
-So no step leaves a checkpoint of an older epoch beside a copy that the log has been trimmed for. Where one
-lies there all the same, an engine that had lost the store wrote it late, and its successor's copy counts.
+So no step leaves a checkpoint of an older epoch next to a copy that the log has been trimmed for. If there is
+one, an engine that had lost the store wrote it late, and its successor's copy is used.
 
 A release that does not know the copy leaves an old one behind. So a copy is used only if the log still has
 every segment from the one that it names.

@@ -120,7 +120,7 @@ class Log:
         self._durable = file.size
 
     def rollback(self) -> None:
-        """Return once everything since the last sync is forgotten for good; on an error, call it again."""
+        """Return once everything since the last sync is discarded durably; on an error, call it again."""
         self._failed = True
         # Truncating may fail or not reach the disk: the new segment's header seals the old one all the same.
         if self._file is not None:

@@ -1,4 +1,4 @@
-"""What open makes of the segments that a close, a kill or a power cut left behind."""
+"""How open reads the segments that a close, a kill or a power failure left."""
 
 from __future__ import annotations
 

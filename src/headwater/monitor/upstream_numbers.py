@@ -18,7 +18,7 @@ class UpstreamNumbers(NamedTuple):
     is_mirror: bool
     lag: int
     seen_ns: int
-    """How long ago the origin was last heard of; negative for never."""
+    """The time since the last contact with the origin; negative if there was none."""
     is_failing: bool
     progress: Progress
 

@@ -95,7 +95,7 @@ class BucketAddress:
         return replace(self, url=f"{self.url.rstrip('/')}/{prefix.strip('/')}")
 
     def above(self, levels: int) -> BucketAddress:
-        """Return the address so many parts above this one."""
+        """Return the address this many parts above this one."""
         return replace(self, url=self.url.rsplit("/", levels)[0])
 
     @property

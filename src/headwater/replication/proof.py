@@ -54,7 +54,7 @@ class Prover:
         self._secret = secret
         """Returns the secret that the engine's configuration has now."""
         self._run = bytes(_RUN)
-        """The engine's run as far as it is known."""
+        """The engine's run, zeros until it is known."""
         self._sender = secrets.token_bytes(_SENDER)
         """A random name, so that the engine can count our requests."""
         self._count = 0

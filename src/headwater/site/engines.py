@@ -1,4 +1,4 @@
-"""The engines of sites: which one serves, which ones stand by, and since when."""
+"""The engines of sites: which one serves, which ones are standbys, and since when."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class Fleet:
 
     async def _together(self, stack: AsyncExitStack, children: list[Child]) -> None:
         """Start processes concurrently; if one fails, the others are stopped."""
-        # All at once: an engine that stands by must not take over while the one that serves is stopped.
+        # All at the same time: a standby must not take over while the serving engine is stopped.
         stack.push_async_callback(stop_all, children)
         self._children += children
         await start_all(children)

@@ -33,7 +33,7 @@ Step = Callable[[], Awaitable[None]]
 
 
 class LinkStateError(Error):
-    """A link did not go down, or did not come back."""
+    """A link did not go down, or was not restored."""
 
 
 @dataclass
@@ -113,7 +113,7 @@ class OutageSwitch:
             raise
 
     async def _cut(self, name: str) -> None:
-        """Cut a link; if the server does not close it, it stays as it was."""
+        """Cut a link; if the server does not close it, it stays connected."""
         self.applied = cut(self.applied, name)
         site = self._reload(name)
         if not await self._is_settled(site):

@@ -117,5 +117,5 @@ def _without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
 
 
 def forget_outages(directory: Path) -> None:
-    """Ask for nothing: whoever starts sites wants all of them."""
+    """Forget all outages: a start of sites starts all of them."""
     (directory / OUTAGES_NAME).unlink(missing_ok=True)

@@ -56,7 +56,7 @@ class StreamStatus(msgspec.Struct, frozen=True):
     size: int
     upstreams: tuple[UpstreamStatus, ...] = ()
     is_known: bool = True
-    """Whether an engine said so; a stream of a site that does not answer is only declared."""
+    """Whether an engine reported it; False for a declared stream of a site that does not answer."""
 
 
 class DomainStatus(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ _NATS = ("nats", "tls")
 
 
 def read_store(held: dict[str, Entry], *, nodes: int, is_seat: bool, has_operator: bool) -> SiteStore:
-    """Return the store of a site with so many nodes; its engine may be the one of another site."""
+    """Return the store of a site with this many nodes; its engine may be that of another site."""
     said = {key: held[key] for key in STORE_KEYS if key in held}
     if is_seat and said:
         key, entry = next(iter(said.items()))

@@ -23,7 +23,7 @@ from headwater.spark.table_files import Place, files_of, place_of_table, stream_
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 UNBOUNDED = 1 << 62
 NAMED_REMOVALS = 50_000
-"""Up to so many removed sequences are asked for by number; a stream with more is read through the API."""
+"""Up to this many removed sequences are requested by number; a stream with more is read through the API."""
 
 OPTIONS: Mapping[str, str] = {
     "path": "a stream's folder in the store, or in a bucket; its files are read directly",

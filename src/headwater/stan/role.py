@@ -39,7 +39,7 @@ def waiting_role(settings: Settings) -> Role:
 
 
 def node_id(settings: Settings, store: Path) -> str:
-    """Return the id of the node: configured, or as it was chosen for this folder once."""
+    """Return the id of the node: the configured one, or the one generated for this folder."""
     if settings.stan_node_id is not None:
         return settings.stan_node_id
     path = store / NODE_FILE

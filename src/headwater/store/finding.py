@@ -1,4 +1,4 @@
-"""One thing that a check of a store found: what, where, what it means, and what to do about it."""
+"""A finding of a check of a store: what, where, what it means, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Kind(StrEnum):
-    """What sort of thing was found; a repair decides by it."""
+    """The kind of a finding, by which a repair decides."""
 
     CATALOG = "catalog"
     """The catalog is missing or damaged."""

@@ -57,7 +57,7 @@ Advance = Callable[[int], None]
 
 
 class BucketTarget:
-    """A prefix of a bucket: tables in their places, the head beside them."""
+    """A prefix of a bucket: tables in their places, the head next to them."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket

@@ -124,9 +124,9 @@ class Replay:
     def _account_for_tail(self, last: Position | None) -> None:
         """Count what is damaged behind the last intact batch as lost, and never assign its sequences again.
 
-        Where not even the head of a batch can be read, it is taken to have held as many messages as fit. A
-        mirror loses nothing there: its cursor went with the messages, so they are copied again under their
-        sequences.
+        If not even the header of a batch can be read, the batch counts as if it had held as many messages as
+        fit. A mirror loses nothing: its cursor was in the same batch, so the messages are copied again with
+        their sequences.
         """
         if self._config.mirror is not None:
             return

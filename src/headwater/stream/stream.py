@@ -140,9 +140,9 @@ class Stream:
         self._apply(config)
 
     async def remove_unkept(self, old: StreamConfig) -> None:
-        """Remove what the config does not keep, and the one before did.
+        """Remove the messages that the new config does not keep.
 
-        Some of it may be gone for good when an error occurs, so nothing takes the config back.
+        Some may already be removed when an error occurs, so the config is not reverted.
         """
         config = self.config
         if (config.max_msgs, config.max_bytes, config.discard) != (old.max_msgs, old.max_bytes, old.discard):

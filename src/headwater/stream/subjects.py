@@ -143,7 +143,7 @@ class SubjectIndex:
 
     @contextmanager
     def keeping_places(self, subjects: Iterable[bytes]) -> Iterator[None]:
-        """Run a span that only looks: what is known of where these subjects are stays as it is."""
+        """Run a block that only reads: the known places of these subjects do not change."""
         known = [(subject, self.located.get(subject), self.oldest.get(subject)) for subject in subjects]
         try:
             yield
@@ -175,9 +175,9 @@ class SubjectIndex:
             self._fresh += subjects
 
     async def prepare(self, pattern: str, settle: Callable[[bytes], Awaitable[int]] | None = None) -> None:
-        """Look for what a pattern matches without holding up the event loop; `matching` then knows it.
+        """Find what a pattern matches without blocking the event loop; `matching` then has the result.
 
-        One pattern is prepared at a time, until `unprepare`. Subjects that come in the meantime count. Where
+        One pattern is prepared at a time, until `unprepare`. Subjects that are added meanwhile count. Where
         the newest message was removed, it looks again: with `settle`, which returns the newest sequence of a
         stale subject, `prepared_newest` is known afterwards unless messages are removed all the time.
         """

@@ -1,8 +1,8 @@
 """A part of an archive: messages as Parquet, written whole, read in bounded pieces.
 
-Whoever restores an archive may have written it. A few bytes can claim to be gigabytes: a page that unpacks to
-them, or a dictionary of which one long value is named by every row. So pages are measured before Arrow reads
-them, and values before they are taken out of their dictionary.
+The client that restores an archive may have written it. A few bytes can expand to gigabytes: a compressed
+page, or a dictionary whose one long value every row names. So pages are measured before Arrow reads them, and
+values before they are taken from their dictionary.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ def live_bytes(file: DataFile, dead: int) -> float:
 def most_files(total_weight: float, settings: CompactionSettings) -> int:
     """Return the most files that remain when nothing is left to do; live rows are counted in target files.
 
-    Full files weigh at least half a target each; between two of them stands at most one small file;
-    at the end stand at most `max_small_files`.
+    Full files weigh at least half a target each. Between two of them is at most one small file. At the end
+    are at most `max_small_files`.
     """
     full = int(total_weight / FULL)
     return 2 * full + settings.max_small_files

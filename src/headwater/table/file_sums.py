@@ -18,7 +18,7 @@ MOST_SUBJECTS = 4096
 """The most subjects that a footer lists; the sums of a file with more are computed from its rows."""
 MOST_BYTES = 256 << 10
 _SPARSE = 64
-"""Gaps of a file whose offsets spread out further than so many times its rows are not summed up unasked."""
+"""Gaps are summed only on request if the offsets of a file span more than this many times its rows."""
 _MARKS = [b"\r\n" + name for name in DEMANDS]
 _SOURCE_MARK = b"\r\n" + SOURCE_HEADER + b":"
 

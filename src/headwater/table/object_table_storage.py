@@ -55,7 +55,7 @@ class ObjectTableStorage:
         prefetch: Prefetch | None = None,
         require_owner: Callable[[float], None] = lambda within_s: None,
     ) -> None:
-        """Take the objects below the table's address; `directory` is the path that stands for the table.
+        """Take the objects below the table's address; `directory` is the local path of the table.
 
         `require_owner` raises if another engine has taken over since; a check within these seconds counts.
         """

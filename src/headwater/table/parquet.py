@@ -265,7 +265,7 @@ def other_columns(rows: Rows, base_seq: int = 0) -> pa.Table:
 
 
 def cuts(columns: Columns) -> Iterator[Columns]:
-    """Yield the row groups, payload not copied: at most so many rows, so many bytes, at least one row."""
+    """Yield the row groups without copying payload: at most this many rows and bytes, at least one row."""
     joined = (columns.subjects, columns.headers, columns.datas)
     lengths = (columns.subject_lengths, columns.header_lengths, columns.data_lengths)
     ends = [_ends(each) for each in lengths]

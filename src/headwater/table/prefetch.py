@@ -17,7 +17,7 @@ MOST_UNDER_WAY = 16
 
 
 class Prefetch:
-    """Fetches under way, by the key of what they fetch; any thread may call."""
+    """Fetches in progress, by the key of what they fetch; any thread may call."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="prefetch")
@@ -26,7 +26,7 @@ class Prefetch:
         """Downloads in progress, by path."""
 
     def begin(self, key: str, fetch: Callable[[], object]) -> None:
-        """Have a range fetched, unless it is under way or enough others are."""
+        """Have a range fetched, unless that or enough other fetches are in progress."""
         with self._lock:
             if key in self._under_way or len(self._under_way) >= MOST_UNDER_WAY:
                 return
@@ -34,7 +34,7 @@ class Prefetch:
         future.add_done_callback(lambda _: self._ended(key))
 
     def wait(self, key: str) -> None:
-        """Return once no fetch of a range is under way; whether it succeeded, the cache shows."""
+        """Return once no fetch of a range is in progress; the cache shows whether it succeeded."""
         with self._lock:
             future = self._under_way.get(key)
         if future is not None:

@@ -1,6 +1,6 @@
 """The engine that uses a prefix of a bucket: an object names it, and each start replaces that object.
 
-Two engines can use one prefix if the folder of a store was copied, or if an engine was believed to be dead.
+Two engines can use one prefix if the folder of a store was copied, or if an engine was wrongly assumed dead.
 The one that started last owns the prefix. The other finds that out before its next commit, and before it
 removes anything, and then stops: it would remove files that only the other engine knows.
 

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 AHEAD = 4
-"""How many requests are under way or answered and not used yet, which bounds the memory."""
+"""How many requests are in progress or answered and not used yet, which bounds the memory."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")

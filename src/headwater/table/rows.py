@@ -93,7 +93,7 @@ class Rows:
         return Rows(self.seqs[:0], self.ts[:0], self.subjects[:0], nothing, nothing)
 
     def cuts(self, most_rows: int, most_bytes: int) -> Iterator[Rows]:
-        """Yield equal parts of at most about so many rows and bytes, with at least one row each."""
+        """Yield equal parts of at most about this many rows and bytes, with at least one row each."""
         count = max(-(-len(self) // most_rows), -(-self.payload_bytes // most_bytes), 1)
         if count == 1 or isinstance(self.datas, DataChunk):
             yield self

@@ -105,7 +105,7 @@ class ObjectStaging:
     is_remote = True
 
     def __init__(self, objects: Objects, directory: Path) -> None:
-        """Take the objects of the table; `directory` is the path that stands for the staged files."""
+        """Take the objects of the table; `directory` is the local path of the staged files."""
         self._objects = objects
         self.directory = directory
 

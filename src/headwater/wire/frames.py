@@ -28,7 +28,7 @@ _CONTROL = frozenset((b"INFO", b"PING", b"PONG", b"+OK", b"-ERR"))
 # Comparing the announced size with the text of the real one costs a fraction of parsing it.
 _SIZE_TEXT = [b"%d" % size for size in range(8192)]
 _SMALL = len(_SIZE_TEXT)
-# Stands for the part after the last CRLF. It is too long for a small payload, so it never counts as one.
+# Replaces the part after the last CRLF. It is too long for a small payload, so it never counts as one.
 _UNENDED = b" " * _SMALL
 
 

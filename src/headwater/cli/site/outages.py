@@ -1,4 +1,4 @@
-"""`headwater site stop`, `start`, `cut` and `heal`: try what happens while a site or a link is away."""
+"""`headwater site stop`, `start`, `cut` and `heal`: try what happens while a site or a link is down."""
 
 from __future__ import annotations
 

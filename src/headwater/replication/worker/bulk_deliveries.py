@@ -164,7 +164,7 @@ class _Marks:
 
 
 def _found(buffer: bytearray, start: int, end: int, before: int) -> _WholeFrames | None:
-    """Return the frames that bytes begin with, of a consumer whose replies begin with so many bytes."""
+    """Return the frames that bytes begin with, of a consumer whose reply prefixes have this length."""
     raw = np.frombuffer(buffer, np.uint8)
     line_ends = np.flatnonzero(raw[start : end - 1] == _CR) + start
     line_ends = line_ends[raw[line_ends + 1] == _LF]

@@ -118,7 +118,7 @@ class Result:
         self._rows += len(rows)
 
     def link(self, file: FileRange, sums: FileSums, size: int) -> None:
-        """Add all messages of a file of this size that the target can have as it is.
+        """Add all messages of a file of this size, which the target can use unchanged.
 
         A source's messages are new ones in the target, except for what the file stores.
         """

@@ -95,7 +95,7 @@ class FolderFiles:
 
 
 COPIES_AT_ONCE = 8
-"""How many server-side copies a task has under way; more of them were slower on SeaweedFS."""
+"""How many server-side copies a task has in progress; more of them were slower on SeaweedFS."""
 
 
 class BucketFiles:
@@ -159,7 +159,7 @@ class BucketFiles:
             self._scratch = None
 
     def _end_copies(self) -> None:
-        """Return once no copy is under way: one that ends later would make an object that was removed."""
+        """Return once no copy is in progress: one that ends later would re-create a removed object."""
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
             self._threads = None

@@ -44,9 +44,9 @@ class DedupeWindow:
                 del self._seqs[message_id]
 
     def _set_back(self, now_ns: int) -> None:
-        """Have ids that a clock set wrong has stored in the future count as stored now.
+        """Treat ids that a wrong clock stored in the future as stored now.
 
-        They would be remembered until then, and with them all that came since.
+        Otherwise they, and all later ids, would be remembered until that time.
         """
         for _ in range(len(self._order)):
             ts, message_id, seq = self._order.popleft()

@@ -264,7 +264,7 @@ class StreamReplica:
 
 
 def adopts_files(config: StreamConfig) -> bool:
-    """Return whether single messages without an id do not matter when they come in, to no limit or time."""
+    """Return whether whole files can be adopted: no setting depends on single messages without an id."""
     return not (
         config.max_msgs_per_subject > 0
         or config.allow_msg_ttl

@@ -1,8 +1,8 @@
 """Enforces the limits of a stream whose table is in a bucket, where the event loop must not read.
 
-The event loop removes what is over a limit as long as it is in memory. Otherwise publishing continues, and
-the stream holds more than its limits for a while: a task fetches the oldest messages on a thread, and removes
-them on the event loop. While the bucket is away, it tries again and again.
+The event loop removes messages over a limit while they are in memory. Otherwise publishing continues, and the
+stream holds more than its limits for a while. A task fetches the oldest messages on a thread, and removes
+them on the event loop. While the bucket is unreachable, the task retries.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Cron:
     months: frozenset[int]
     weekdays: frozenset[int]
     any_day: bool
-    """Whether a star stands for the day of month or of week: then both must fit, otherwise one is enough."""
+    """Whether the day of month or of week is a star: then both must match, otherwise one is enough."""
 
     @classmethod
     def parse(cls, pattern: str) -> Cron | None:

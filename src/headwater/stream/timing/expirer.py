@@ -64,7 +64,7 @@ class Expirer:
             known = self._next_age is not None and self._next_age[0] == self._store.generation
             oldest_ns = self._next_age[1] if known and self._next_age else ledger.first_ts or 0
             if oldest_ns > self._store.services.clock.now_ns() + AHEAD_NS:
-                oldest_ns = 0  # it stays, but what came behind it may be older
+                oldest_ns = 0  # it stays, but a later message may be older
             due = oldest_ns + max_age if due is None else min(due, oldest_ns + max_age)
         return due
 

@@ -96,7 +96,7 @@ def of(values: pa.BinaryArray) -> PlainValues:
 
 
 def found(bodies: Sequence[memoryview], counts: Sequence[int]) -> PlainValues | None:
-    """Return the values of pages that hold so many each; None if it takes too long to find them."""
+    """Return the values of pages with these numbers of values; None if it takes too long to find them."""
     parts = []
     for body, count in zip(bodies, counts, strict=True):
         widths = _widths(body, count)
