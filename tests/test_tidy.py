@@ -46,6 +46,7 @@ IN_TESTS = re.compile(
 """The same for tests, benchmarks and the demo, in which some of these words are also plain English."""
 STORED_WORDS = {"made anew"}
 """Values that older releases wrote to disk."""
+EVERYWHERE = ("src", "tests", "bench", "demo", "docs_site")
 GENERATED = {".git", ".venv", "node_modules", "results", "__pycache__", "build", "dist"}
 BANNED_MODULES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "shared"}
 BANNED_CLASS = re.compile(r"^(Base|Abstract)[A-Z]|(Manager|Helper|Helpers|Utils|Base|Impl)$")
@@ -54,9 +55,15 @@ REGISTRIES = ("pypi" + ".org", "python" + "hosted", "npm" + "js", "yarn" + "pkg"
 MACHINE_PATHS = ("/" + "work/", "/" + "root/", "/" + "home/")
 
 
+@cache
 def python_files(*folders: str) -> list[Path]:
     """Return the Python files of these folders."""
     return sorted(p for f in folders for p in (ROOT / f).rglob("*.py") if not GENERATED & set(p.parts))
+
+
+def pages() -> list[Path]:
+    """Return the Markdown pages of the project."""
+    return sorted(path for path in text_files() if path.suffix == ".md")
 
 
 def text_files() -> Iterator[Path]:
@@ -172,40 +179,42 @@ def comments(path: Path) -> Iterator[str]:
         )
 
 
-@pytest.mark.parametrize("path", python_files("src", "tests", "bench", "demo", "docs_site"), ids=named)
-def test_every_module_begins_with_a_sentence(path: Path) -> None:
-    if path.name == "__init__.py" and not path.read_text() and "tests" in path.parts:
-        return
-    sentence = outline(path).docstring.partition("\n\n")[0]
-    assert sentence.rstrip().endswith((".", ":")), f"{named(path)} does not say in one sentence what it is"
+def test_every_module_begins_with_a_sentence() -> None:
+    wrong = []
+    for path in python_files(*EVERYWHERE):
+        is_empty_door = path.name == "__init__.py" and not path.read_text() and "tests" in path.parts
+        sentence = outline(path).docstring.partition("\n\n")[0]
+        if not is_empty_door and not sentence.rstrip().endswith((".", ":")):
+            wrong.append(named(path))
+    assert wrong == [], "they do not say in one sentence what they are"
 
 
-@pytest.mark.parametrize("path", python_files("src/headwater"), ids=named)
-def test_every_module_has_a_mirrored_test_module(path: Path) -> None:
-    inside = path.relative_to(SOURCE)
-    if inside.name == "__init__.py" or str(inside) in WITHOUT_TEST:
-        return
-    assert (ROOT / "tests" / inside.parent / f"test_{inside.name}").exists(), f"{inside} has no test module"
+def test_every_module_has_a_mirrored_test_module() -> None:
+    modules = [path.relative_to(SOURCE) for path in python_files("src/headwater")]
+    tested = [m for m in modules if m.name != "__init__.py" and str(m) not in WITHOUT_TEST]
+    assert [str(m) for m in tested if not (ROOT / "tests" / m.parent / f"test_{m.name}").exists()] == []
 
 
 def test_the_exceptions_from_mirroring_are_modules_that_exist() -> None:
     assert [name for name in WITHOUT_TEST if not (SOURCE / name).exists()] == []
 
 
-@pytest.mark.parametrize("path", [p for p in python_files("src") if p.name == "__init__.py"], ids=named)
-def test_a_package_door_holds_no_logic(path: Path) -> None:
+def test_a_package_door_holds_no_logic() -> None:
     allowed = (ast.Expr, ast.Import, ast.ImportFrom, ast.Assign)
-    assert all(isinstance(node, allowed) for node in ast.parse(path.read_text()).body)
+    doors = [path for path in python_files("src") if path.name == "__init__.py"]
+    bodies = {named(path): ast.parse(path.read_text()).body for path in doors}
+    assert [p for p, body in bodies.items() if not all(isinstance(node, allowed) for node in body)] == []
 
 
 def test_every_package_has_a_door() -> None:
     assert [named(p.parent) for p in python_files("src") if not (p.parent / "__init__.py").exists()] == []
 
 
-@pytest.mark.parametrize("path", python_files("src", "tests", "bench", "demo", "docs_site"), ids=named)
-def test_names_say_what_a_thing_is(path: Path) -> None:
-    assert not {path.stem, path.parent.name} & BANNED_MODULES
-    assert [name for name in outline(path).classes if BANNED_CLASS.search(name)] == []
+def test_names_say_what_a_thing_is() -> None:
+    paths = python_files(*EVERYWHERE)
+    assert [named(path) for path in paths if {path.stem, path.parent.name} & BANNED_MODULES] == []
+    classes = [(named(path), name) for path in paths for name in outline(path).classes]
+    assert [each for each in classes if BANNED_CLASS.search(each[1])] == []
 
 
 def test_attributes_that_need_a_line_have_one() -> None:
@@ -235,11 +244,13 @@ def test_attributes_that_need_a_line_are_found() -> None:
     assert list(unexplained_calls(taking)) == ["Door: on_open"]
 
 
-@pytest.mark.parametrize("path", python_files("src/headwater"), ids=named)
-def test_text_and_names_use_the_terms_of_the_field(path: Path) -> None:
-    texts = [text for text in (*outline(path).constants, *comments(path)) if text not in STORED_WORDS]
-    assert [text for text in texts if DIALECT.search(text)] == []
-    assert [name for name in outline(path).names if DIALECT.search(name.replace("_", " "))] == []
+def test_text_and_names_use_the_terms_of_the_field() -> None:
+    found = []
+    for path in python_files("src/headwater"):
+        texts = [text for text in (*outline(path).constants, *comments(path)) if text not in STORED_WORDS]
+        names = [name.replace("_", " ") for name in outline(path).names]
+        found += [(named(path), text) for text in (*texts, *names) if DIALECT.search(text)]
+    assert found == []
 
 
 def test_tests_benchmarks_and_pages_use_the_terms_of_the_field() -> None:
@@ -266,10 +277,9 @@ def test_no_two_classes_have_the_same_name() -> None:
     assert {name: places for name, places in defined.items() if len(places) > 1} == {}
 
 
-@pytest.mark.parametrize("path", python_files("tests"), ids=named)
-def test_test_names_are_sentences(path: Path) -> None:
-    names = [name for name in outline(path).functions if name.startswith("test_")]
-    assert [name for name in names if name.count("_") < 3] == []
+def test_test_names_are_sentences() -> None:
+    names = [(named(path), name) for path in python_files("tests") for name in outline(path).functions]
+    assert [each for each in names if each[1].startswith("test_") and each[1].count("_") < 3] == []
 
 
 def test_the_settings_page_is_the_one_the_settings_write() -> None:
@@ -327,12 +337,15 @@ def test_the_commands_that_pages_name_exist(page: str) -> None:
     assert set(re.findall(r"(?:^|[`$ /])headwater ([a-z]+)", code, re.MULTILINE)) <= set(headwater.commands)
 
 
-@pytest.mark.parametrize("page", sorted(p for p in text_files() if p.suffix == ".md"), ids=named)
-def test_the_files_that_pages_link_to_exist(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
-    assert [to for to in links if "://" not in to and not (page.parent / to).exists()] == []
+def test_the_files_that_pages_link_to_exist() -> None:
+    wrong = []
+    for page in pages():
+        links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+        wrong += [(named(page), to) for to in links if "://" not in to and not (page.parent / to).exists()]
+    assert wrong == []
 
 
+@cache
 def headings(page: Path) -> set[str]:
     """Return the names under which a page's headings can be linked to."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
@@ -356,18 +369,20 @@ def test_every_page_has_one_title_of_its_own_and_a_decision_has_its_number() -> 
     assert [page.name for page in decisions if not titles(page)[0].startswith(f"{page.name[:4]}: ")] == []
 
 
-@pytest.mark.parametrize("page", sorted(p for p in text_files() if p.suffix == ".md"), ids=named)
-def test_the_headings_that_pages_link_to_exist(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", page.read_text())
-    wrong = [(to, name) for to, name in links if name not in headings(page.parent / to if to else page)]
+def test_the_headings_that_pages_link_to_exist() -> None:
+    wrong = []
+    for page in pages():
+        for to, name in re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", page.read_text()):
+            if name not in headings(page.parent / to if to else page):
+                wrong.append((named(page), to, name))
     assert wrong == []
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "internals").glob("*.md")), ids=named)
-def test_the_modules_that_pages_name_exist(page: Path) -> None:
+def test_the_modules_that_pages_name_exist() -> None:
     known = {path.name for path in python_files("src", "tests", "bench", "demo")}
-    found = re.findall(r"`(?:[\w/]+/)?(\w+\.py)`", page.read_text())
-    assert [name for name in found if name not in known] == []
+    for page in (ROOT / "docs" / "internals").glob("*.md"):
+        found = re.findall(r"`(?:[\w/]+/)?(\w+\.py)`", page.read_text())
+        assert [name for name in found if name not in known] == [], named(page)
 
 
 def test_every_page_and_every_decision_is_listed_and_numbers_are_unique() -> None:
