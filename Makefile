@@ -25,7 +25,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-replication serve dist docs docs-pages java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-replication serve dist chart docs docs-pages java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ dist: install ## build the wheel in dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	@rm -rf build
 	@ls dist/*.whl
+
+chart: install ## check the Helm chart, with Helm itself where it is installed
+	$(BIN)/pytest -q -rs -p no:cacheprovider tests/deploy/test_chart.py
 
 docs: install ## build the docs as a site in .headwater/docs/site, every link checked
 	$(BIN)/python -m docs_site.build

@@ -43,11 +43,48 @@ def config(**parts: Any) -> dict[str, Any]:
 
 
 def test_other_keys_are_ignored_with_a_warning(tmp_path: Path) -> None:
-    value = {**config(cluster={"enabled": True, "noAdvertise": True}), "natsBox": {"enabled": False}}
+    value = {**config(websocket={"enabled": True}, cluster={"patch": [{"op": "add"}]}), "tlsCA": {"dir": "x"}}
     assert sorted(values_of(tmp_path, value).warnings) == [
-        f"{tmp_path}/v.yaml:1: config.cluster.noAdvertise is ignored",
-        f"{tmp_path}/v.yaml:1: natsBox is ignored",
+        f"{tmp_path}/v.yaml:1: config.cluster.patch is ignored",
+        f"{tmp_path}/v.yaml:1: config.websocket is ignored",
+        f"{tmp_path}/v.yaml:1: tlsCA is ignored",
     ]
+
+
+def test_what_changes_nothing_on_one_machine_is_accepted_without_a_warning(tmp_path: Path) -> None:
+    off = {"enabled": False, "port": 1, "merge": {}, "patch": []}
+    value = {
+        "global": {"labels": {}},
+        "tlsCA": {"enabled": False, "dir": "/etc/ca"},
+        "natsBox": {"enabled": True},
+        "config": {
+            "cluster": {"enabled": True, "noAdvertise": True, "port": 6222, "routeURLs": {"user": "u"}},
+            "jetstream": {**JETSTREAM["jetstream"], "fileStore": {"pvc": {"size": "10Gi"}}, "patch": []},
+            "nats": {"port": 4222},
+            "monitor": {"enabled": True},
+            "serverNamePrefix": "",
+            "leafnodes": {"enabled": False, "port": 7422, "tls": {"enabled": False}, "merge": {}},
+            **dict.fromkeys(("websocket", "mqtt", "gateway", "resolver", "profiling"), off),
+        },
+    }
+    assert values_of(tmp_path, value).warnings == ()
+
+
+def test_servers_without_jetstream_name_the_domain_of_their_engine(tmp_path: Path) -> None:
+    accounts: dict[str, Any] = {"SYS": {}, "ACC": {"users": []}}
+    merge: dict[str, Any] = {"accounts": accounts, "default_js_domain": {"ACC": "lake"}}
+    assert values_of(tmp_path, {"config": {"merge": merge}}).domain == "lake"
+    enabled = {"config": {**JETSTREAM, "merge": merge}}
+    assert values_of(tmp_path, enabled).domain == "d", "that of JetStream wins"
+    with pytest.raises(SettingsError, match="default_js_domain must name the domain of the first account"):
+        values_of(tmp_path, {"config": {"merge": {"accounts": accounts, "default_js_domain": {"SYS": "x"}}}})
+
+
+def test_a_remote_with_several_addresses_uses_the_first_one(tmp_path: Path) -> None:
+    remote = {"urls": ["nats://a:b@one:7422", "nats://a:b@two:7422"], "account": "ACC", "deny_imports": ["x"]}
+    found = values_of(tmp_path, config(leafnodes={"enabled": True, "merge": {"remotes": [remote]}}))
+    assert [link.address for link in found.links] == ["one:7422"]
+    assert found.warnings == ()
 
 
 def test_a_cluster_has_three_nodes_by_default(tmp_path: Path) -> None:

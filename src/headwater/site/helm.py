@@ -1,12 +1,14 @@
 """Values of the nats Helm chart (1.0 or later) as a site.
 
-The keys in `HONOURED` are read. Every other key is ignored with a warning.
+The keys in `HONOURED` are read. Keys in `WITHOUT_EFFECT`, empty ones and those of parts that are not enabled
+change nothing on one machine. Every other key is ignored with a warning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from headwater.errors import SettingsError
@@ -41,7 +43,18 @@ HONOURED = {
     "config.jetstream.merge": ("domain",),
     "config.leafnodes": ("enabled", "port", "merge"),
     "config.leafnodes.merge": ("no_advertise", "remotes"),
-    "config.merge": ("accounts", "system_account"),
+    "config.merge": ("accounts", "default_js_domain", "system_account"),
+}
+# What the chart does with Kubernetes, and ports and files, which are those of the site here.
+WITHOUT_EFFECT = {
+    "": (
+        *("global", "nameOverride", "fullnameOverride", "namespaceOverride", "container", "reloader"),
+        *("promExporter", "service", "headlessService", "statefulSet", "podTemplate", "podDisruptionBudget"),
+        *("serviceAccount", "configMap", "natsBox", "extraResources"),
+    ),
+    "config": ("monitor", "nats", "serverNamePrefix"),
+    "config.cluster": ("noAdvertise", "port", "routeURLs"),
+    "config.jetstream": ("fileStore", "memoryStore"),
 }
 
 
@@ -80,20 +93,27 @@ def read_values(document: Entry) -> Values:
     if document.entries().keys() & set(_OLD_TOP):
         raise document.wrong("these are values of the nats chart 0.x: write them for chart 1.0 or later")
     warnings: list[str] = []
-    config = _below(_honoured(document, HONOURED[""], warnings), "config", warnings)
+    config = _below(_honoured(document, "", warnings), "config", warnings)
     jetstream = _below(config, "config.jetstream", warnings)
     cluster = _below(config, "config.cluster", warnings)
     leafnodes = _below(config, "config.leafnodes", warnings)
     links = _links(_below(leafnodes, "config.leafnodes.merge", warnings), warnings)
-    domain = _below(jetstream, "config.jetstream.merge", warnings)
-    if not optional(jetstream, "enabled", Entry.truth, False) or "domain" not in domain:
-        raise document.wrong("config.jetstream must be enabled and have merge.domain")
+    merged = _below(config, "config.merge", warnings)
+    accounts = _accounts(merged, warnings) or (Account("ACC"),)
+    is_enabled = optional(jetstream, "enabled", Entry.truth, False)
+    domains = _below(jetstream, "config.jetstream.merge", warnings) if is_enabled else {}
+    domain = domains.get("domain") or _default_domain(merged, accounts)
+    if domain is None:
+        raise document.wrong(
+            "config.jetstream must be enabled and have merge.domain, or config.merge.default_js_domain must "
+            "name the domain of the first account"
+        )
     clustered = optional(cluster, "enabled", Entry.truth, False)
     return Values(
-        domain=domain["domain"].text(),
+        domain=domain.text(),
         cluster=optional(_below(cluster, "config.cluster.merge", warnings), "name", Entry.text, ""),
         size=optional(cluster, "replicas", lambda e: e.number(1, 9), CHART_NODES) if clustered else 1,
-        accounts=_accounts(_below(config, "config.merge", warnings), warnings) or (Account("ACC"),),
+        accounts=accounts,
         # The chart writes remotes only if leaf nodes are enabled, so that spokes enable them too.
         listens=optional(leafnodes, "enabled", Entry.truth, False) and not links,
         leaf_port=optional(leafnodes, "port", lambda e: e.number(1, 65535), LEAF_PORT),
@@ -138,18 +158,37 @@ def _remote(link: LeafRemote, hub: str) -> Remote:
     return Remote(link.account, user, hub, public_url=f"nats://{link.address}")
 
 
-def _honoured(entry: Entry, known: tuple[str, ...], warnings: list[str]) -> dict[str, Entry]:
+def _default_domain(merged: Mapping[str, Entry], accounts: tuple[Account, ...]) -> Entry | None:
+    """Return the domain to which clients of the first account are mapped that name none."""
+    domains = merged["default_js_domain"].entries() if "default_js_domain" in merged else {}
+    business = [account.name for account in accounts if not account.is_system]
+    return domains.get(business[0]) if business else None
+
+
+def _honoured(entry: Entry, path: str, warnings: list[str]) -> dict[str, Entry]:
+    """Return the entries of a part of the values that are read."""
+    return _known(entry, HONOURED[path], warnings, WITHOUT_EFFECT.get(path, ()))
+
+
+def _known(
+    entry: Entry, known: tuple[str, ...], warnings: list[str], quiet: tuple[str, ...] = ()
+) -> dict[str, Entry]:
+    """Return the entries that are known; warn of each other one, unless it changes nothing."""
     held = entry.entries()
     for name, inner in held.items():
-        if name not in known:
+        if name not in (*known, *quiet) and not _changes_nothing(inner.json()):
             warnings.append(f"{inner.file}:{inner.line}: {inner.path} is ignored")
     return {name: inner for name, inner in held.items() if name in known}
+
+
+def _changes_nothing(value: Any) -> bool:
+    return value in (None, "", {}, []) or (isinstance(value, dict) and value.get("enabled") is False)
 
 
 def _below(held: Mapping[str, Entry], path: str, warnings: list[str]) -> dict[str, Entry]:
     """Return the entries at a path of the values whose parent has these entries."""
     name = path.rpartition(".")[2]
-    return _honoured(held[name], HONOURED[path], warnings) if name in held else {}
+    return _honoured(held[name], path, warnings) if name in held else {}
 
 
 def _accounts(held: Mapping[str, Entry], warnings: list[str]) -> tuple[Account, ...]:
@@ -159,10 +198,10 @@ def _accounts(held: Mapping[str, Entry], warnings: list[str]) -> tuple[Account, 
 
 
 def _account(name: str, entry: Entry, is_system: bool, warnings: list[str]) -> Account:
-    held = _honoured(entry, ("users", "jetstream", "exports", "imports"), warnings)
+    held = _known(entry, ("users", "jetstream", "exports", "imports"), warnings)
     users = []
     for user in held["users"].items() if "users" in held else ():
-        fields = _honoured(user, ("user", "password", "permissions"), warnings)
+        fields = _known(user, ("user", "password", "permissions"), warnings)
         if "user" not in fields or "password" not in fields:
             raise user.wrong("a user needs a user and a password")
         password = fields["password"].text()
@@ -182,14 +221,16 @@ def _links(held: Mapping[str, Entry], warnings: list[str]) -> tuple[LeafRemote, 
 
 
 def _link(entry: Entry, warnings: list[str]) -> LeafRemote:
-    held = _honoured(entry, ("url", "account"), warnings)
-    if "url" not in held or "account" not in held:
+    # A link between sites denies what the engines keep to themselves, whether the values say so or not.
+    held = _known(entry, ("url", "urls", "account"), warnings, ("deny_imports", "deny_exports"))
+    urls = [held["url"]] if "url" in held else [*held["urls"].items()] if "urls" in held else []
+    if not urls or "account" not in held:
         raise entry.wrong("a remote needs a url and an account")
-    parts = urlsplit(held["url"].text())
+    parts = urlsplit(urls[0].text())
     try:
         address = f"{parts.hostname}:{parts.port or LEAF_PORT}"
     except ValueError:
-        raise held["url"].wrong("is not an address") from None
+        raise urls[0].wrong("is not an address") from None
     return LeafRemote(
         held["account"].text(), unquote(parts.username or ""), unquote(parts.password or ""), address
     )
