@@ -166,7 +166,7 @@ def _upstream(
 ) -> Iterator[Attention]:
     about = f"{stream} from {upstream.name}"
     if upstream.error:
-        remedy = "headwater stream info shows all of it; the guide on stuck sources goes through the causes"
+        remedy = "`headwater stream info` shows more; the guide on stuck sources goes through the causes"
         yield Attention(CRITICAL, site, about, f"nothing is copied: {upstream.error}", remedy, stream)
     elif upstream.phase in (Phase.RETRYING, Phase.STALLED):
         remedy = "check the replicator and the connection to the origin"

@@ -10,7 +10,7 @@ const table = new Table(
   document.getElementById("table"),
   [
     { key: "severity", title: "Severity", value: (row) => ORDER.indexOf(row.severity), draw: (cell, row) => once(cell, row.severity, () => badge(LEVELS[row.severity], row.severity)) },
-    { key: "site", title: "Site" },
+    { key: "site", title: "Site", align: "nowrap" },
     { key: "about", title: "What", draw: (cell, row) => once(cell, [row.site, row.stream, row.about], () => (row.stream ? el("a", { href: streamPath(row.site, row.stream) }, row.about) : row.about)) },
     { key: "sentence", title: "What is wrong" },
     { key: "remedy", title: "What to do" },
