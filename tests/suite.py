@@ -1,7 +1,7 @@
-"""The whole suite: all tests side by side, then the few that failed once more, alone.
+"""The whole suite: all tests in parallel, then the few that failed again, alone.
 
 Six processes share two cores, Spark and a dozen servers, so a test can miss its wait for reasons of the
-machine. A test that failed is therefore repeated once with nothing beside it, with the same seeds. What
+machine. A test that failed is therefore repeated once, alone, with the same seeds. What
 passes then is listed at the end as unsteady: its wait is too short or it has a race, and it wants a fix.
 What explores at random (`FINAL`) is never repeated, because one failure there is a finding, and neither
 are more than `MOST` tests.

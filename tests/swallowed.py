@@ -1,7 +1,7 @@
 """Assertions that fail where nothing awaits them: in a client's callback, in a gathered task, in a lost task.
 
 nats-py hands an exception of a callback to its error callback. `asyncio.gather(…, return_exceptions=True)`
-returns it as a value. A task that nobody awaits logs it. A test whose assertion fails there would pass.
+returns it as a value. A task that is never awaited logs it. A test whose assertion fails there would pass.
 Here each of them is recorded, and `tests/conftest.py` fails the test.
 """
 

@@ -1,4 +1,4 @@
-"""The load generator believes nothing but acknowledgements."""
+"""The load generator counts only acknowledged messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limit of open files is raised as far as it goes, and too low a one is named."""
+"""The limit of open files is raised as far as possible, and a limit that is too low is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wait of all tests: for what must come, up to a minute, and never for time to pass."""
+"""The wait of all tests: for an event, up to a minute, and never for time to pass."""
 
 from __future__ import annotations
 

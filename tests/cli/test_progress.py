@@ -1,4 +1,4 @@
-"""How far long work has come, said with a driven clock."""
+"""The progress of long operations, shown with a simulated clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headwater settings`: values, where they came from, and nothing secret."""
+"""`headwater settings`: values, their sources, and no secrets."""
 
 from __future__ import annotations
 

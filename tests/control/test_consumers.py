@@ -1,4 +1,4 @@
-"""Consumers are declared, opened with their stream, changed and removed for good."""
+"""Consumers are declared, opened with their stream, changed and removed permanently."""
 
 from __future__ import annotations
 

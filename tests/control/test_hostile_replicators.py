@@ -1,4 +1,4 @@
-"""Who may publish to an engine's subjects, and is not its replicator, changes nothing and learns nothing."""
+"""A client that may publish to an engine's subjects and is not its replicator changes and sees nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits is counted right while messages come, go and are delivered."""
+"""Waiting messages are counted correctly while messages are stored, removed and delivered."""
 
 from __future__ import annotations
 

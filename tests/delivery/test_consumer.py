@@ -1,4 +1,4 @@
-"""One consumer: delivers what is there and what comes, in order, again when it must, and loses no wake-up."""
+"""One consumer delivers stored and new messages in order, redelivers them, and loses no wake-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes to a target is counted as pull requests count it, and ends where the target's limit does."""
+"""Deliveries are counted as pull requests count them, and end at the target's limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages go at once, with the gaps they came in with, or at a rate."""
+"""Messages are delivered immediately, at their original intervals, or at a rate."""
 
 from __future__ import annotations
 

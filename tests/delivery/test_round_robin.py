@@ -1,4 +1,4 @@
-"""Whoever delivers waits for the others, and the loop sees to everything else in between."""
+"""Delivering consumers take turns, and the event loop handles everything else in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes of asyncio-nats-streaming, killed as the engine is: nothing is lost, what comes again says so.
+"""Processes of asyncio-nats-streaming are killed, and the engine: nothing is lost, redeliveries are marked.
 
 `TEST_ROUNDS=30` makes it long, `TEST_SEED` repeats a run.
 """

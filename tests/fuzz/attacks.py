@@ -1,6 +1,6 @@
 """What a hostile or careless client sends: requests, publishes, acks, transfers, receipts, plans, streaming.
 
-Everything comes from one seeded generator, so a run can be repeated.
+One seeded generator creates everything, so a run can be repeated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Who may do nothing outside of some streams reads, writes and deletes nothing outside of them.
+"""A user with permissions for some streams cannot read, write or delete anything else.
 
-On one account a user has rights to one stream alone; on several accounts a tenant has every right in its own.
+In one account, a user has permissions for one stream only. With several, a tenant has all in its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shipping: in order, in groups, through outages, trimmed, and for good once another engine took over."""
+"""Shipping: in order, in groups, through outages, with trims, and ended by the takeover of another engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who owns a store: an engine that is alive, one that ended, one that is silent, and a wrong journal."""
+"""Which engine owns a store: one that is alive, ended or silent; and wrong journals."""
 
 from __future__ import annotations
 

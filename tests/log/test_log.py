@@ -1,4 +1,4 @@
-"""Batches come back as they were appended; what was not synced can be forgotten for good."""
+"""Batches are read as they were appended; unsynced ones can be discarded durably."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of buckets, and where their options come from."""
+"""Addresses of buckets, and the sources of their options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans as real Spark jobs: works go out and receipts come back, whatever happens to a task."""
+"""Plans as real Spark jobs: every work returns a receipt, also if a task fails or crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes between a replicator and its engine, and what silence means."""
+"""Requests of a replicator to its engine, and what a missing answer means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engine and replicator say to each other comes through as it was said."""
+"""Messages between engine and replicator are decoded as they were encoded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A disk that breaks on demand: refused, torn and late operations, a full disk, and a power cut.
+"""A disk that fails on demand: refused, torn and late operations, a full disk, and a power failure.
 
-It keeps real files in a directory and remembers beside them what a power cut would leave: the content of each
+It keeps real files in a directory, and also what a power failure would leave: the content of each
 file and the entries of each directory as they were last synced. Files that others write into the directory
 without it (Parquet files, Delta commits) are taken in when they or their directory are synced.
 

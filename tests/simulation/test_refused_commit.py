@@ -1,4 +1,4 @@
-"""A change of the catalog that the disk refused does not come back after a kill."""
+"""A change of the catalog that the disk refused does not reappear after a kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One engine of a site serves, the others stand by and take over, whatever is lost with the first.
+"""One engine of a site serves, the others are standbys and take over, whatever is lost with the first.
 
 The site is the example with three copies: its streams are the files of a guide for nats-server, which ask for
 three replicas.

@@ -1,4 +1,4 @@
-"""The servers of a journal: who leads, who is behind, and what is said when none answers."""
+"""The servers of a journal: the leader, the followers with their lag, and the error when none answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark learns about a stream, as far as it can be tested without Spark."""
+"""What the data source reports to Spark, as far as it can be tested without Spark."""
 
 from __future__ import annotations
 

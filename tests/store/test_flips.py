@@ -1,6 +1,6 @@
-"""A flipped bit anywhere in a store is reported or has no effect, and a repair brings the rest back.
+"""A flipped bit anywhere in a store is reported or has no effect, and a repair restores the rest.
 
-Never a message vanishes without a word, never is a wrong one served, never is a healthy file deleted.
+No message is lost without a report, no wrong one is served, and no healthy file is deleted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ledger says what lives, and its sums are those over what lives, whatever came and went."""
+"""The ledger knows the live messages, and its sums match them after any changes."""
 
 from __future__ import annotations
 

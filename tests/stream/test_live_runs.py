@@ -1,4 +1,4 @@
-"""One walk over live messages: blocking and on the event loop, bounded, and aware of removals meanwhile."""
+"""One walk over live messages: blocking and on the event loop, bounded, and aware of concurrent removals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notes of a batch come back from the log as they were written, and cost nothing when empty."""
+"""The notes of a batch are read as they were written, and take no space when empty."""
 
 from __future__ import annotations
 

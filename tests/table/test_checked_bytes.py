@@ -1,4 +1,4 @@
-"""What goes through is summed, and a range answers at its places in the file."""
+"""Written bytes are summed, and a range is read at its position in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A damaged Delta log is refused by name; what a crash tears is moved aside."""
+"""A damaged Delta log is refused by name; what a crash tore is moved away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read ahead comes in order, a few at a time, and an error comes in its place."""
+"""Ranges that are read ahead are returned in order, a few at a time, and an error in its place."""
 
 from __future__ import annotations
 

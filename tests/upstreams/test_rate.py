@@ -1,4 +1,4 @@
-"""A rate is smooth, right from the start, and fades when nothing comes."""
+"""A rate is smooth, correct from the start, and fades when nothing is copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages come out of their bytes as they went in."""
+"""Messages are decoded from bytes as they were encoded."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ _ANY, _STARRED, _REST = "*", "**", ">"
 """A token like `*x` matches every token except `*`, whatever follows its star: all of them are one branch."""
 
 
-class _Limb:
+class _TokenNode:
     """What may follow a run of tokens, and which patterns end here; two are enough to find another one."""
 
     __slots__ = ("ends", "following", "rests")
 
     def __init__(self) -> None:
-        self.following: dict[str, _Limb] = {}
+        self.following: dict[str, _TokenNode] = {}
         """By the next token."""
         self.ends: list[int] = []
         """Indexes of patterns that end here."""
@@ -29,36 +29,36 @@ class NestedSubjects:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._parts = [tokens(pattern) for pattern in patterns]
-        self._root = _Limb()
+        self._root = _TokenNode()
         for index, parts in enumerate(self._parts):
             self._insert(index, parts)
 
     def is_inside_another(self, index: int) -> bool:
         """Return whether another pattern matches everything that the one at an index matches."""
         parts = self._parts[index]
-        limbs = [(self._root, 0)]
-        while limbs:
-            limb, at = limbs.pop()
+        nodes = [(self._root, 0)]
+        while nodes:
+            node, at = nodes.pop()
             if at == len(parts):
-                if _has_other(limb.ends, index):
+                if _has_other(node.ends, index):
                     return True
                 continue
-            if _has_other(limb.rests, index):
+            if _has_other(node.rests, index):
                 return True
-            below = limb.following
-            limbs += [(below[key], at + 1) for key in _takers(parts[at]) if key in below]
+            below = node.following
+            nodes += [(below[key], at + 1) for key in _takers(parts[at]) if key in below]
         return False
 
     def _insert(self, index: int, parts: list[str]) -> None:
-        limb = self._root
+        node = self._root
         for part in parts:
             if not part:
                 return  # nothing is inside a pattern with an empty token
             if part == _REST:
-                limb.rests.append(index)
+                node.rests.append(index)
                 return
-            limb = limb.following.setdefault(_key(part), _Limb())
-        limb.ends.append(index)
+            node = node.following.setdefault(_key(part), _TokenNode())
+        node.ends.append(index)
 
 
 def _key(part: str) -> str:

@@ -1,4 +1,4 @@
-"""The status as tables: what is down and what is silent stands out."""
+"""The status as tables, with parts that are down or silent marked."""
 
 from __future__ import annotations
 

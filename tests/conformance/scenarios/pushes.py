@@ -1,4 +1,4 @@
-"""Push consumers: where messages go, when, and what goes between them."""
+"""Push consumers: where and when messages are delivered, and what is sent between them."""
 
 from typing import Any
 

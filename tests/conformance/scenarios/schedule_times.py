@@ -1,4 +1,4 @@
-"""Which times a schedule may name, and what it publishes when they come."""
+"""Which times a schedule may name, and what it publishes at those times."""
 
 import re
 

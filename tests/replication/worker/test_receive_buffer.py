@@ -1,4 +1,4 @@
-"""What a socket brings is in the memory in the order it came, with room around it to look at."""
+"""Received bytes are in memory in their order, with readable margins around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a target learns of a file is what the file's sums say, at the place that it is given."""
+"""A target gets the sums of a file, moved to the file's place in the target."""
 
 from __future__ import annotations
 

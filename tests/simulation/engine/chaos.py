@@ -1,4 +1,4 @@
-"""What goes wrong: disk faults that heal, kills, power cuts, restarts, clock jumps, cut connections."""
+"""The faults: temporary disk errors, kills, power failures, restarts, clock jumps, cut connections."""
 
 from __future__ import annotations
 

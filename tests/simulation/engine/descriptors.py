@@ -1,6 +1,6 @@
 """Descriptors whose numbers were those of files of the store, on a full disk; runs on the shim.
 
-Prints one JSON line: how a descriptor was closed, and what came of writes to the next one with its number.
+Prints one JSON line: how a descriptor was closed, and the results of writes to the next one with its number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a power cut leaves: the files as they were synced, and of the rest whatever chance keeps.
+"""What a power failure leaves: the files as they were synced, and a random part of the rest.
 
 A file's bytes are durable after a sync of the file; a name is durable after a sync of its directory. Of what
-was not synced anything may be found: nothing, all of it, a part, zeros where bytes should be. After a failed
+was not synced, nothing may be left, all of it, a part, or zeros in place of bytes. After a failed
 sync its bytes are gone for good, although they could still be read.
 """
 

@@ -1,4 +1,4 @@
-"""Published messages are admitted or refused one by one, however many come in one read."""
+"""Published messages are admitted or refused one by one, however many are in one read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds a message: the rule, and the same rule over many holds and consumers at once."""
+"""The holders of a message: the rule, and the same rule for many holds and consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages leave when their time has come: by the stream's limit, or by their own."""
+"""Messages are removed when they expire: by the stream's limit, or by their own."""
 
 from __future__ import annotations
 

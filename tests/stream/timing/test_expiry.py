@@ -1,4 +1,4 @@
-"""Messages with a time to live of their own come due soonest first, and none is forgotten."""
+"""Messages with their own time to live expire in order, and none is forgotten."""
 
 from __future__ import annotations
 

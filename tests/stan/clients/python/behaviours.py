@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What users of asyncio-nats-streaming rely on, tried with the real client: `behaviours.py URL CLUSTER`.
+"""What users of asyncio-nats-streaming rely on, tested with the real client: `behaviours.py URL CLUSTER`.
 
 Writes one line of JSON for each behaviour: its name, and what went wrong if anything did.
 """
