@@ -6,9 +6,11 @@ same ones in every run.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -40,6 +42,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes longest."""
     workers.arrange(items, config.rootpath / "tests")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what is collected out of garbage collections: thousands of tests live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        # DuckDB complains about objects that the end of the process leaves.
+        atexit.register(gc.unfreeze)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
