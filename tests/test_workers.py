@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workers import rank
+from workers import FIRST, rank
 
 TESTS = Path(__file__).parent
 
@@ -24,6 +24,10 @@ def test_what_takes_longest_begins_first() -> None:
         "on_spark/test_jobs.py",
         "log/test_log.py",
     ]
+
+
+def test_every_place_in_the_order_is_a_module_or_a_folder() -> None:
+    assert [place for place in FIRST if not (TESTS / place).exists()] == []
 
 
 def test_the_tests_of_a_module_run_in_one_worker(tmp_path: Path) -> None:
