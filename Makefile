@@ -32,12 +32,13 @@ help: ## print this help
 
 install: $(STAMP) ## set up .venv with the pinned packages; every other target calls it
 
+# Python compiles the modules that it imports; pip would compile all 4,000 of them, one by one.
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is missing: apt-get install -y python3 python3-venv" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
 		|| { echo "Python's venv module is missing: apt-get install -y python3-venv" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	@rm -f $(VENV)/.installed-* && touch $@
 
 check: install ## formatting, lint, types, import contracts, tidiness
