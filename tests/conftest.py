@@ -77,15 +77,15 @@ def _no_swallowed_assertions() -> Iterator[None]:
     assert not found, "\n".join(["assertions failed where nothing awaited them:", *found])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def seaweed_server() -> Iterator[SeaweedServer]:
-    """Run one S3 server for all tests of this process that want one; each takes a bucket of its own."""
+    """Run one S3 server for all tests of a module; each takes a bucket of its own."""
     with seaweed() as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def journal_servers() -> Iterator[JournalCluster]:
-    """Run one cluster of three nats-servers for all tests that want one; each takes a journal of its own."""
+    """Run one cluster of three nats-servers for all tests of a module; each takes a journal of its own."""
     with journal_cluster() as cluster:
         yield cluster

@@ -1,4 +1,4 @@
-"""The two servers, started once for the whole suite."""
+"""The two servers, started once for each module."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from conformance.server import Headwater, NatsServer, Server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     directory: Path = tmp_path_factory.mktemp("conformance")
     pair = NatsServer(directory / "nats-server"), Headwater(directory / "headwater")

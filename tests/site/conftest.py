@@ -1,4 +1,4 @@
-"""A headquarters and two cinemas without Spark, for all tests that only look at them."""
+"""A headquarters and two cinemas without Spark, for the tests of a module that only look at them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STREAMS: dict[str, list[Any]] = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSites]:
     with running_sites(tmp_path_factory.mktemp("sites"), cinemas(streams=STREAMS)) as running:
         yield running
