@@ -105,15 +105,17 @@ def messages_in(columns: Columns) -> list[Message]:
 
 def expected_of(work: Work, messages: Iterable[Message]) -> list[Message]:
     """Return the expected copies of the messages, computed one by one in the simplest way."""
+    wanted = [message for message in messages if work.start_seq <= message.seq <= work.stop_seq]
+    subjects = {subject: _subject_of(work, subject) for subject in {message.subject for message in wanted}}
     return [
-        made
-        for message in messages
-        if work.start_seq <= message.seq <= work.stop_seq and (made := _made(work, message)) is not None
+        Message(message.seq, message.ts, subject, _headers_of(work, message), message.data)
+        for message in wanted
+        if (subject := subjects[message.subject]) is not None
     ]
 
 
-def _made(work: Work, message: Message) -> Message | None:
-    subject = message.subject
+def _subject_of(work: Work, subject: bytes) -> bytes | None:
+    """Return the subject of a copy; None if messages with this subject are not copied."""
     if work.filters and not any(matches(subject.decode(), pattern) for pattern in work.filters):
         return None
     if work.transforms:
@@ -125,6 +127,10 @@ def _made(work: Work, message: Message) -> Message | None:
             return None
     if work.stream_transform:
         subject = SubjectTransform(*work.stream_transform).apply(subject) or subject
+    return subject
+
+
+def _headers_of(work: Work, message: Message) -> bytes:
     pairs = [
         (name, value)
         for name, value in header_block.parse(message.headers) or []
@@ -135,4 +141,4 @@ def _made(work: Work, message: Message) -> Message | None:
         name, filters, destinations, identity = (part.encode() for part in work.source_header)
         where = [name, b"%d" % message.seq, filters, destinations, message.subject, identity]
         pairs.append((b"Nats-Stream-Source", b" ".join(part for part in where if part)))
-    return message._replace(subject=subject, headers=header_block.build(pairs))
+    return header_block.build(pairs)

@@ -6,7 +6,7 @@ import gc
 import os
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,16 +111,7 @@ def test_a_range_over_many_row_groups_is_copied_whole(tmp_path: Path) -> None:
     assert brought(receipt, tmp_path) == [m for m in messages[9:59_999] if m.seq not in removed]
 
 
-@pytest.fixture
-def thawed() -> Iterator[None]:
-    """Unfreeze what a task froze, or the end of the tests reports leaks."""
-    yield
-    gc.unfreeze()
-
-
-def test_a_task_has_garbage_looked_for_only_in_what_is_its_own(
-    thawed: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_has_garbage_looked_for_only_in_what_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     gc.unfreeze()
     monkeypatch.setattr("headwater.replication.worker.transfer._is_prepared", False)
     ready(0)
@@ -132,7 +123,7 @@ def test_a_task_has_garbage_looked_for_only_in_what_is_its_own(
     assert gc.is_tracked(later)
 
 
-def test_work_and_receipts_travel_as_bytes(thawed: None) -> None:
+def test_work_and_receipts_travel_as_bytes() -> None:
     works = [work_of(id=str(seq), stop_seq=3, tail=tail_of([message(seq)])) for seq in (1, 2)]
     answered = transfer_all([msgspec.msgpack.encode(work) for work in works])
     receipts = [msgspec.msgpack.decode(receipt, type=Receipt) for receipt in answered]
