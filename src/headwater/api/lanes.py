@@ -47,6 +47,7 @@ class Lanes:
         """By name; a lane exists only while it has work."""
         self._tasks = BackgroundTasks()
         self._load = 0
+        """How many calls run or wait in all lanes."""
 
     @property
     def load(self) -> int:

@@ -96,6 +96,7 @@ class Restore:
         """The reply subject of the empty chunk, once it has arrived."""
         self._sid = b""
         self._consumers: Sequence[RestoredConsumer] = ()
+        """The consumers in the archive, once it was read."""
 
     def listen(self) -> None:
         """Accept chunks from now on."""

@@ -104,6 +104,7 @@ class Snapshot:
         self._has_no_responders = False
         self._acks = f"$JS.SNAPSHOT.ACK.{stream.name}.{unique_id()}".encode()
         self._sent = 0
+        """How many chunks were sent."""
 
     def flush(self) -> None:
         """Allow one more chunk for each that was acknowledged."""

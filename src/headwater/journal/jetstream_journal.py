@@ -86,6 +86,7 @@ class JetStreamJournal:
         self._connection: Connection | None = None
         """None until the journal is opened."""
         self._copies = 0
+        """How many replicas the stream of the journal has, once it was checked."""
         try:
             self._run("open", self._open())
         except BaseException:

@@ -19,6 +19,7 @@ class Rebuilding:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._partial: list[ChangePiece] = []
+        """The pieces of a change whose last piece was not read yet."""
         self.contents = Contents()
 
     def clear(self) -> None:

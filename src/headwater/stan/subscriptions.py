@@ -76,6 +76,7 @@ class Subscriptions:
         self._of_client: dict[str, dict[StanSubscription, None]] = {}
         """By client id, oldest first; a dict for its order."""
         self._last_number = 0
+        """The highest number of a subscription that is not durable."""
         self._moved: dict[SharedFlow, None] = {}
         """Flows whose positions changed since the last record."""
         self._unheard: dict[StanSubscription, None] = {}

@@ -48,6 +48,7 @@ class StreamCheck:
         self._home = home
         self._found: list[Finding] = []
         self._scratch = ""
+        """The directory of the copy that is checked; findings name the store instead."""
         self.opened: OpenedStream | None = None
         """The opened stream's state, None if it could not be opened."""
 

@@ -36,6 +36,7 @@ class StreamReading:
         self._committer = committer
         self._reader = reader
         self._known_bytes = 0
+        """The last known size of the stream, for a disk that hangs."""
 
     @property
     def durable_seq(self) -> int:

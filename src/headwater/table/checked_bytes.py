@@ -68,6 +68,7 @@ class ByteRange:
         self._content = memoryview(content)
         self._start = start
         self._at = 0
+        """The position in the file of the next read."""
         self.closed = False
 
     def seek(self, offset: int, whence: int = 0) -> int:

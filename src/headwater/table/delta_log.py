@@ -78,6 +78,7 @@ class DeltaLog:
         self._checkpoint_version = found.checkpoint
         """The version of the newest checkpoint."""
         self._broken = False
+        """Whether it must be opened again: another writer committed, or a commit has an unknown outcome."""
         self.epoch = 0
         """Of the engine that commits; each commit carries it."""
 

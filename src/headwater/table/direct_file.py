@@ -32,6 +32,7 @@ class DirectFile:
         self._filling, self._writing = _block(), _block()
         """The block that is filled now, and the one that is being written."""
         self._length = 0
+        """How many bytes of the block that is filled now are used."""
         self._place = 0
         """The offset in the file of the block that is filled now."""
         self._thread: ThreadPoolExecutor | None = None

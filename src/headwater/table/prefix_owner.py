@@ -56,6 +56,7 @@ class PrefixOwner:
         self._e_tag = ""
         """Of our record, empty until the bucket has it."""
         self._checked_s = float("-inf")
+        """When the owner was last read, by the monotonic clock."""
 
     def take(self) -> None:
         """Return once the object names this engine."""

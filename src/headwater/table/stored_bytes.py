@@ -97,6 +97,7 @@ class SeekableBytes:
         self._stored = stored
         self._size = size
         self._at = 0
+        """The position of the next read."""
         self.closed = False
 
     def seek(self, offset: int, whence: int = 0) -> int:

@@ -25,6 +25,7 @@ class Pace:
         self.began_seq = 0
         """The cursor's sequence when the present catch-up began."""
         self._was_live = False
+        """Whether it was live at the last check."""
         self.seqs = Rate()
         """Sequences of the origin that copies cover a second."""
         self._growth = Rate()

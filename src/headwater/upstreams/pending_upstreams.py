@@ -32,6 +32,7 @@ class PendingUpstreams:
         self._waiting: dict[Upstream, int] = {}
         """The number of the last mark of each pending upstream."""
         self._marks = 0
+        """How often an upstream was marked; the last mark of each is its value in `_waiting`."""
         self._by_target: dict[str, Sequence[Upstream]] = {}
         self._by_origin: dict[str, dict[Upstream, None]] = {}
         """The upstreams that copy from a stream of this engine, by its name."""

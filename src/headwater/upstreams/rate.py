@@ -17,6 +17,7 @@ class Rate:
         """The rate as of `_at_ns`, decayed over time."""
         self._at_ns = 0
         self._began_ns = 0
+        """When the first amount was counted; 0 before that."""
 
     def begin(self, now_ns: int) -> None:
         """Record that work begins now: amounts added later took the time since then."""

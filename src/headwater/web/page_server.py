@@ -34,6 +34,7 @@ class PageServer:
         self._open: set[asyncio.Task[None]] = set()
         """Connections that are being answered."""
         self._is_local = True
+        """Whether it listens on loopback only, so that requests must name this machine."""
 
     async def start(self, host: str, port: int) -> int:
         """Start serving, and return the port."""

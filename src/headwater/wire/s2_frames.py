@@ -39,6 +39,7 @@ class Unframed:
         self._incoming = incoming
         self._rest = head
         self._left = 0
+        """How many bytes of the current chunk are not read yet."""
         self.is_foreign = False
         """Whether a chunk of another kind arrived: the archive is not from Headwater."""
 

@@ -44,6 +44,7 @@ class PullReader:
         self.settled = BitMap64()
         """Sequences that were received, copied or not."""
         self.ack_key = ""
+        """What the ack subjects of the consumer have in common, once a message has arrived."""
         self.through = start_seq - 1
         self._client = client
         self._origin = origin

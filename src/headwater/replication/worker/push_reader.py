@@ -52,6 +52,7 @@ class PushReader:
         self._pending = 0
         """How many messages the consumer had left after the last delivery."""
         self._heard = False
+        """Whether anything has arrived."""
         self._patience_s = SILENCE_S
         """How long to wait for the next delivery."""
 

@@ -47,6 +47,7 @@ class BatchCheck:
         self._count = 0
         """How many messages of the batch were checked; the others below count the same ones."""
         self._size = 0
+        """What the checked messages of the batch will add to the size of the stream."""
         self._subjects: Counter[bytes] = Counter()
         """How many messages of the batch are on each subject."""
         self._schedules: dict[bytes, bool] = {}
