@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import headwater
 from headwater.control.store_lock import StoreLock
 from headwater.journal.opened_head import MARK
 from store import stores
+from waits import until
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -48,6 +51,39 @@ def test_problems_are_lines_and_code_1_until_they_are_repaired(store: Path) -> N
     assert (code, said.splitlines()[-1]) == (0, "2 problems before, none left")
     assert "in quarantine:" in said
     assert run("verify", str(store))[0] == 0
+
+
+def test_a_store_is_checked_as_its_journal_has_it(tmp_path: Path) -> None:
+    shared = {"tables": f"file://{tmp_path}/bucket/tables", "journal": f"file://{tmp_path}/bucket/journal"}
+    (tmp_path / "bucket").mkdir()
+
+    def files() -> list[Path]:
+        return list((tmp_path / "bucket" / "tables").rglob("ORDERS/table/**/*.parquet"))
+
+    async def publish() -> None:
+        async with headwater.serve(tmp_path / "lost", **shared) as engine, engine.connect() as client:
+            jetstream = client.nats.jetstream()
+            await jetstream.add_stream(name="ORDERS", subjects=["orders.>"])
+            for number in range(100):
+                await jetstream.publish("orders.new", b"%d" % number)
+            await until(lambda: bool(files()), "the messages are folded")
+
+    asyncio.run(publish())
+    shutil.rmtree(tmp_path / "lost")
+    code, said, _ = run("verify", "--journal", shared["journal"])
+    assert (code, said) == (0, "1 stream checked, no problems\n")
+    code, _, said = run("verify", "--journal", f"file://{tmp_path}/bucket/none")
+    assert code == 2
+    assert "none contains no store" in said
+    code, _, said = run("verify")
+    assert code == 2
+    assert "name the directory of a store, or a --journal" in said
+    for path in files():
+        path.unlink()
+    code, said, _ = run("verify", "--journal", shared["journal"])
+    assert code == 1
+    assert "$G/ORDERS: the journal/$G/ORDERS/table" in said
+    assert "headwater-journal-" not in said
 
 
 def test_a_store_that_is_in_use_or_none_is_not_checked_with_code_2(store: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -23,6 +24,7 @@ from headwater.model.counted import counted
 
 if TYPE_CHECKING:
     from headwater.store.finding import Finding
+    from headwater.store.verify import Report
 
 EXIT_PROBLEMS = 1
 EXIT_UNCHECKED = 2
@@ -50,33 +52,43 @@ def store() -> None:
 
 
 @store.command(epilog=_EXITS)
-@_STORE
+@click.argument("store", type=click.Path(path_type=Path), required=False)
 @click.option("--stream", "only", default="", metavar="ACCOUNT/NAME", help="Check only this stream.")
+@click.option(
+    "--journal",
+    default="",
+    metavar="ADDRESS",
+    help="Check the store that an engine would take over from this journal, instead of a directory.",
+)
+@click.option(
+    "--journal-creds", type=click.Path(path_type=Path), help="Credentials file of the journal's NATS servers."
+)
 @click.option(
     "--online",
     is_flag=True,
     help="Check while an engine serves the store. The report lists what was not checked.",
 )
 @click.option("--json", "-j", "as_json", is_flag=True, help="Print the report as JSON.")
-def verify(store: Path, only: str, online: bool, as_json: bool) -> None:
+def verify(
+    store: Path | None, only: str, journal: str, journal_creds: Path | None, online: bool, as_json: bool
+) -> None:
     """Check every checksum of a store and the consistency of its parts, without changing anything.
 
     It reads the catalog, the configs next to each stream, every record of the logs, every message of the
     tables, the positions of consumers, mirrors and sources, and the records of NATS Streaming. It prints one
     line for each problem, with its place, its meaning and what to do.
-    """
-    # Imported here: all other commands need not wait for the libraries that read tables.
-    from headwater.store.online import verify_online
-    from headwater.store.verify import verify as check_store
 
-    with _readable(store) if online else _locked(store):
-        if (store / MARK).exists():
-            # What is missing here is written again from the journal when an engine takes over.
-            click.echo(f"{store} is a cache of a journal: only the cache is checked", err=True)
-        if online:
-            report = verify_online(store, _progress, only)
-        else:
-            report = check_store(store, RealDisk(), _progress, only)
+    With `--journal` the head is written from the journal to a temporary folder and checked there, with the
+    tables that it names. The journal is not changed. Stop its engine first: what an engine changes meanwhile
+    may be reported as a problem.
+    """
+    if journal:
+        with _refusing():
+            report = _verify_journal(journal, journal_creds, only)
+    elif store is not None:
+        report = _verify_directory(store, only, online)
+    else:
+        raise click.UsageError("name the directory of a store, or a --journal")
     if as_json:
         said = {"streams": report.streams, "findings": report.findings, "unchecked": report.unchecked}
         click.echo(msgspec.json.encode(said))
@@ -87,6 +99,45 @@ def verify(store: Path, only: str, online: bool, as_json: bool) -> None:
         problems = counted(len(report.problems), "problem") if report.problems else "no problems"
         click.echo(f"{counted(report.streams, 'stream')} checked, {problems}")
     sys.exit(EXIT_PROBLEMS if report.problems else 0)
+
+
+def _verify_journal(address: str, creds: Path | None, only: str) -> Report:
+    """Check the head in a journal, in a temporary folder."""
+    from headwater.journal.record import RecordKind
+    from headwater.store.rebuilt_head import journal_settings, rebuild_head
+    from headwater.store.verify import verify as check_store
+
+    with TemporaryDirectory(prefix="headwater-journal-") as folder:
+        if rebuild_head(journal_settings(address, creds), Path(folder)).kind != RecordKind.CLOSED:
+            click.echo("an engine may be serving this store, or was lost", err=True)
+        report = check_store(Path(folder), RealDisk(), _progress, only)
+    report.findings = [
+        msgspec.structs.replace(
+            found,
+            where=found.where.replace(folder, "the journal"),
+            what=found.what.replace(folder, "the journal"),
+            remedy="",
+        )
+        for found in report.findings
+    ]
+    return report
+
+
+def _verify_directory(store: Path, only: str, online: bool) -> Report:
+    # Imported here: all other commands need not wait for the libraries that read tables.
+    from headwater.store.online import verify_online
+    from headwater.store.verify import verify as check_store
+
+    with _readable(store) if online else _locked(store):
+        if (store / MARK).exists():
+            # What is missing here is written again from the journal when an engine takes over.
+            click.echo(
+                f"{store} is a cache of a journal: only the cache is checked; use --journal for the journal",
+                err=True,
+            )
+        if online:
+            return verify_online(store, _progress, only)
+        return check_store(store, RealDisk(), _progress, only)
 
 
 @store.command(epilog=_EXITS)

@@ -58,6 +58,8 @@ class JetStreamPlace:
     """Accept fewer replicas, and servers that do not sync each write."""
     is_known: bool = False
     """Whether the journal was seen before, so that a stream that is missing was deleted."""
+    reads_only: bool = False
+    """Never create the stream."""
 
     @property
     def stream(self) -> str:
@@ -172,6 +174,10 @@ class JetStreamJournal:
         except _AnswerError as error:
             if error.err_code != NO_STREAM:
                 raise
+            if self._place.reads_only:
+                raise UnfitJournalError(
+                    f"the journal {self.address} contains no store: there is no stream {self._place.stream}"
+                ) from None
             if self._place.is_known:
                 raise UnfitJournalError(
                     f"the journal {self.address} is gone: the stream {self._place.stream} does not exist, "

@@ -26,11 +26,12 @@ EXAMINED = 64
 class ObjectJournal:
     """The objects below one prefix, named after their positions."""
 
-    def __init__(self, objects: Objects) -> None:
-        """Open the prefix; the bucket is tested first, since not all have conditional writes."""
+    def __init__(self, objects: Objects, *, tested: bool = True) -> None:
+        """Open the prefix; the bucket is tested before it is written to: not all have conditional writes."""
         self._objects = objects
         try:
-            preflight.check(objects)
+            if tested:
+                preflight.check(objects)
         except ObjectError as error:
             if error.problem in _AWAY:
                 raise self._error("open", error) from error

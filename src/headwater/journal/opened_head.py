@@ -111,8 +111,11 @@ def read_mark(store: Path) -> JournalMark | None:
     return unseal(path.read_bytes(), JournalMark, VERSION) if path.exists() else None
 
 
-def open_journal(settings: Settings) -> HeadJournal:
-    """Return the journal that the settings name, once it has passed its tests."""
+def open_journal(settings: Settings, *, reads_only: bool = False) -> HeadJournal:
+    """Return the journal that the settings name, once it has passed its tests.
+
+    With `reads_only` it is not tested, and not created.
+    """
     assert settings.journal is not None
     if settings.journal.partition("://")[0] in SCHEMES:
         key, secret = settings.tables_access_key_id, settings.tables_secret_access_key
@@ -122,7 +125,7 @@ def open_journal(settings: Settings) -> HeadJournal:
             settings.tables_region,
             StaticCredentials(key, secret, settings.tables_session_token) if key and secret else None,
         )
-        return ObjectJournal(Bucket(address, retry_s=REQUEST_RETRY_S))
+        return ObjectJournal(Bucket(address, retry_s=REQUEST_RETRY_S), tested=not reads_only)
     servers, name = servers_of(settings.journal)
     options = ConnectOptions(
         servers=servers,
@@ -133,7 +136,8 @@ def open_journal(settings: Settings) -> HeadJournal:
         tls_key=str(settings.tls_key or ""),
     )
     is_known = settings.store is not None and read_mark(settings.store) is not None
-    return JetStreamJournal(JetStreamPlace(options, name, settings.journal_lenient, is_known))
+    lenient = settings.journal_lenient or reads_only
+    return JetStreamJournal(JetStreamPlace(options, name, lenient, is_known, reads_only))
 
 
 def servers_of(address: str) -> tuple[tuple[str, ...], str]:
