@@ -9,7 +9,8 @@ import pytest
 
 from console.streams import KINDS, MESSAGES, filled
 from headwater.client.jetstream_api import RequestRefusedError
-from headwater.console.message_reader import MessageReader
+from headwater.console import message_reader
+from headwater.console.message_reader import AT_ONCE, BYTES_AT_ONCE, MessageReader, requests_at_once
 from headwater.model import headers
 from headwater.model.times import format_time
 
@@ -50,3 +51,17 @@ async def test_messages_are_read_by_sequence_time_and_subject(kind: str, tmp_pat
         assert left == [seq for seq in range(1, MESSAGES + 1) if seq not in {*range(20, 60), 2, 4, 61}]
         with pytest.raises(RequestRefusedError, match="stream not found"):
             await MessageReader(api, "NONE").one(1)
+
+
+async def test_a_page_of_large_messages_ends_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_reader, "PAGE_BYTES", 100)
+    async with filled("nats-server", tmp_path) as api:
+        page = await MessageReader(api, "ORDERS").page(1, 50)
+    assert 2 <= len(page.messages) < 10
+    assert page.newer_seq == page.messages[-1].seq + 1
+
+
+def test_large_messages_are_requested_few_at_a_time() -> None:
+    assert requests_at_once(0) == requests_at_once(1000) == AT_ONCE
+    assert requests_at_once(BYTES_AT_ONCE // 3) == 3
+    assert requests_at_once(BYTES_AT_ONCE * 8) == 1

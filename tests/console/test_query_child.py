@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import io
+import json
 import math
 from decimal import Decimal
 from pathlib import Path
@@ -94,3 +96,16 @@ def test_what_duckdb_says_is_the_error(tmp_path: Path) -> None:
 def test_a_query_that_needs_too_much_memory_is_an_error(tmp_path: Path) -> None:
     sql = "SELECT list(range::VARCHAR || repeat('x', 1000)) FROM range(1000000)"
     assert "memory" in run(request(sql, tmp_path))["error"].lower()
+
+
+def test_an_error_of_any_kind_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(asked: Any) -> dict[str, Any]:
+        raise OSError("the table is damaged")
+
+    output = io.StringIO()
+    monkeypatch.setattr(query_child, "run", damaged)
+    monkeypatch.setattr(query_child, "limit_process", lambda seconds: None)
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(request("SELECT 1", tmp_path))))
+    monkeypatch.setattr("sys.stdout", output)
+    query_child.main()
+    assert json.loads(output.getvalue()) == {"error": "OSError: the table is damaged"}

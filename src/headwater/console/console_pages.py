@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from headwater.console import change_pages, messages_pages, query_pages, warnings_pages
+from headwater.console import change_pages, history_pages, messages_pages, query_pages, warnings_pages
 from headwater.console.attention import attention_view
 from headwater.console.console_page import ConsolePage
 from headwater.console.consumers_view import consumers_view
@@ -35,6 +35,7 @@ ROUTES: tuple[Route, ...] = (
     *messages_pages.ROUTES,
     *query_pages.ROUTES,
     *warnings_pages.ROUTES,
+    *history_pages.ROUTES,
     *change_pages.ROUTES,
 )
 """Pages and downloads whose handlers do everything themselves."""

@@ -21,7 +21,11 @@ from headwater.model.times import parse_time
 NO_MESSAGE = 10037
 MOST_PER_PAGE = 200
 AT_ONCE = 32
-"""How many requests are under way at the same time."""
+"""How many requests are under way at the same time, if messages are small."""
+BYTES_AT_ONCE = 8 << 20
+"""What these requests may bring together, by the size of the message before them."""
+PAGE_BYTES = 32 << 20
+"""A page with more payload ends early."""
 EVERYTHING = ">"
 
 
@@ -59,14 +63,16 @@ class MessageReader:
         """Return up to so many messages from a sequence on."""
         count = min(max(count, 1), MOST_PER_PAGE)
         found: list[Message] = []
+        size = newer = 0
         async for message in self.each(start_seq, subject):
-            found.append(message)
-            if len(found) > count:
+            if len(found) == count or size > PAGE_BYTES:
+                newer = message.seq
                 break
-        newer = found[count].seq if len(found) > count else 0
+            found.append(message)
+            size += len(message.data)
         first = found[0].seq if found else start_seq
         older = max(first - count, 1) if first > 1 and subject in ("", EVERYTHING) else 0
-        return MessagePage(tuple(found[:count]), newer, older)
+        return MessagePage(tuple(found), newer, older)
 
     async def each(self, start_seq: int, subject: str = "") -> AsyncIterator[Message]:
         """Yield the messages from a sequence on until the end of the stream."""
@@ -79,20 +85,22 @@ class MessageReader:
             seq = message.seq + 1
             if subject not in ("", EVERYTHING):
                 continue
-            async for message in self._run(seq):
-                yield message
-                seq = message.seq + 1
+            async for following in self._run(seq, len(message.data)):
+                yield following
+                seq = following.seq + 1
 
-    async def _run(self, seq: int) -> AsyncIterator[Message]:
+    async def _run(self, seq: int, size: int) -> AsyncIterator[Message]:
         """Yield messages as long as most sequences hold one; a removed range ends the run."""
         while True:
-            wanted = (self._get({"seq": each}) for each in range(seq, seq + AT_ONCE))
+            count = requests_at_once(size)
+            wanted = (self._get({"seq": each}) for each in range(seq, seq + count))
             found = [message for message in await asyncio.gather(*wanted) if message is not None]
             for message in found:
                 yield message
-            if len(found) < AT_ONCE // 2:
+            if len(found) * 2 < count or not found:
                 return
-            seq += AT_ONCE
+            seq += count
+            size = max(len(message.data) for message in found)
 
     async def _get(self, asked: dict[str, Any]) -> Message | None:
         try:
@@ -102,6 +110,11 @@ class MessageReader:
                 return None
             raise
         return _message(answer.get("message") or {})
+
+
+def requests_at_once(size: int) -> int:
+    """Return how many messages of this size are requested together."""
+    return max(min(AT_ONCE, BYTES_AT_ONCE // max(size, 1)), 1)
 
 
 def _message(stored: dict[str, Any]) -> Message:

@@ -37,6 +37,9 @@ def main() -> None:
         answer = {"error": str(error)}
     except MemoryError:
         answer = {"error": "the query needs too much memory"}
+    except Exception as error:
+        # The end of the process: whatever a damaged table raises is an answer, too.
+        answer = {"error": f"{type(error).__name__}: {error}"}
     json.dump(answer, sys.stdout)
 
 
