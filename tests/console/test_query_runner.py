@@ -78,6 +78,14 @@ def test_a_store_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         QueryRunner(str(tmp_path / "none"))
 
 
+def test_without_duckdb_the_console_does_not_start_with_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_runner, "find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match="queries need DuckDB"):
+        QueryRunner(str(tmp_path))
+
+
 def test_the_process_of_a_query_gets_credentials_only_for_a_bucket() -> None:
     environ = {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "s", "HEADWATER_PASSWORD": "p"}
     assert child_environment(environ, "/store") == {"PATH": "/bin"}

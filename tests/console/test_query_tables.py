@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwater.console.query_tables import table_path, tables_of_store
+from headwater.control.declaration import Identity, write_identity
+from headwater.disk import RealDisk
 
 
 def test_in_a_bucket_the_listed_streams_are_below_the_account() -> None:
     found = tables_of_store("s3://lake/prod/", "$G", ["ORDERS", "../x", "..", ""])
     assert found == {"ORDERS": "s3://lake/prod/$G/ORDERS"}
+    assert tables_of_store("s3://lake/prod/", "", ["ORDERS"]) == found
 
 
 def test_folders_without_an_identity_are_no_streams(tmp_path: Path) -> None:
@@ -23,3 +26,18 @@ def test_a_name_is_found_in_another_case_if_only_one_stream_has_it() -> None:
     assert table_path("events", tables) == "c"
     assert table_path("EVENTS", tables) == ""
     assert table_path("none", tables) == ""
+
+
+def write_stream(store: Path, account: str, name: str) -> None:
+    folder = store / account / name
+    folder.mkdir(parents=True)
+    write_identity(RealDisk(), folder, Identity(identity="x", account=account, name=name))
+
+
+def test_without_an_account_it_is_the_only_one_else_the_global_one(tmp_path: Path) -> None:
+    write_stream(tmp_path, "APP", "ORDERS")
+    assert set(tables_of_store(str(tmp_path), "", [])) == {"ORDERS"}
+    write_stream(tmp_path, "$G", "EVENTS")
+    assert set(tables_of_store(str(tmp_path), "", [])) == {"EVENTS"}
+    assert set(tables_of_store(str(tmp_path), "APP", [])) == {"ORDERS"}
+    assert tables_of_store(str(tmp_path), "NONE", []) == {}

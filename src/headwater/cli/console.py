@@ -63,6 +63,12 @@ Examples:
     metavar="PATH",
     help="Store, or s3://BUCKET/PREFIX, whose tables the console may query.",
 )
+@click.option(
+    "--store-account",
+    default="",
+    metavar="NAME",
+    help="Account whose tables these are, if the store has several.",
+)
 @click.option("--allow-changes", is_flag=True, help="Let the console create, edit, purge and delete.")
 @click.option(
     "--interval",
@@ -96,6 +102,7 @@ def console(caller: Caller, contexts: Sequence[str], every: bool, **flags: Any) 
             plain_http=flags["plain_http"],
             allow_changes=flags["allow_changes"],
             store=flags["store"],
+            store_account=flags["store_account"],
             interval_s=flags["interval_s"],
         )
     )

@@ -38,6 +38,8 @@ class ConsoleSettings:
     allow_changes: bool = False
     store: str = ""
     """The store, or the address in a bucket, whose tables can be queried; empty for none."""
+    store_account: str = ""
+    """The account whose tables these are; empty for the store's only one, else the global account."""
     interval_s: float = INTERVAL_S
 
     @property
@@ -98,7 +100,7 @@ def server(sites: Sequence[WatchedSite], settings: ConsoleSettings) -> uvicorn.S
         Sampler(sites, settings.interval_s),
         access,
         allow_changes=settings.allow_changes,
-        query=QueryRunner(settings.store) if settings.store else None,
+        query=QueryRunner(settings.store, settings.store_account) if settings.store else None,
     )
     config = uvicorn.Config(
         application(console, PAGES, ROUTES, menu_of(allow_changes=settings.allow_changes)),

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,15 @@ class QueryAnswer:
 class QueryRunner:
     """Runs queries over the streams below one folder of a store or a bucket."""
 
-    def __init__(self, store: str, account: str = "$G", bounds: QueryBounds | None = None) -> None:
+    def __init__(self, store: str, account: str = "", bounds: QueryBounds | None = None) -> None:
         self.store = store
         self._account = account
         self.bounds = bounds or QueryBounds()
         self._gate = asyncio.Semaphore(AT_ONCE)
         if not store.startswith(BUCKETS) and not Path(store).is_dir():
             raise SettingsError(f"there is no store in {store}")
+        if find_spec("duckdb") is None:
+            raise SettingsError("queries need DuckDB: pip install 'headwater[all]', or start without --store")
 
     async def run(self, sql: str, streams: Sequence[str] = ()) -> QueryAnswer:
         """Run SQL over the streams of the store; in a bucket, over those that a site lists.

@@ -11,11 +11,17 @@ from headwater.disk import RealDisk
 from headwater.errors import DiskError
 from headwater.model.sealed import SealError
 
+GLOBAL = "$G"
+
 
 def tables_of_store(store: str, account: str, listed: Sequence[str]) -> dict[str, str]:
-    """Return the folders of streams by name; in a bucket, those of the listed streams."""
+    """Return the folders of an account's streams by name; in a bucket, those of the listed streams.
+
+    Without an account, it is the store's only one, else the global account: a client of one account must
+    not read the streams of others by default.
+    """
     if store.startswith(BUCKETS):
-        root = f"{store.rstrip('/')}/{account}"
+        root = f"{store.rstrip('/')}/{account or GLOBAL}"
         return {name: f"{root}/{name}" for name in listed if "/" not in name and name not in ("", ".", "..")}
     return _local_tables(Path(store), account)
 
@@ -30,12 +36,13 @@ def table_path(name: str, tables: Mapping[str, str]) -> str:
 
 def _local_tables(store: Path, account: str) -> dict[str, str]:
     """Return the folders by the names in their identities, not by the names of the folders."""
-    found: dict[str, str] = {}
+    found: dict[str, dict[str, str]] = {}
     for path in sorted(store.glob(f"*/*/{IDENTITY}")):
         try:
             identity = read_identity(RealDisk(), path.parent)
         except (SealError, DiskError):
             continue  # it is being created or removed
-        if identity is not None and identity.account == account and not path.parent.name.startswith("."):
-            found[identity.name] = str(path.parent)
-    return found
+        if identity is not None and not path.parent.name.startswith("."):
+            found.setdefault(identity.account, {})[identity.name] = str(path.parent)
+    chosen = account or (next(iter(found)) if len(found) == 1 else GLOBAL)
+    return found.get(chosen, {})
