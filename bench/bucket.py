@@ -23,8 +23,8 @@ from bench.comparison import fill
 from bench.generator import Connection
 from bench.machine import describe
 from bench.subscriber import STREAM, replay
+from headwater.table.parquet import MAX_GROUP_ROWS
 
-GETS = 200
 FOLD_S = 120.0
 
 
@@ -84,7 +84,7 @@ def _measure(name: str, directory: Path, options: Sequence[str], messages: int, 
         shutil.rmtree(directory / "store" / ".tables" / "cache", ignore_errors=True)
         with servers.headwater(directory, "--read-cache-bytes", "0", *options) as server:
             connection = Connection(server.port)
-            seqs = random.Random(number).sample(range(1, count + 1), GETS)
+            seqs = _one_of_each_group(random.Random(number), count)
             first_gets += _get_all(connection, seqs)
             again += _get_all(connection, seqs)
             connection.close()
@@ -100,6 +100,17 @@ def _measure(name: str, directory: Path, options: Sequence[str], messages: int, 
         f"  one message {median(first_gets) * 1e3:>7.2f} ms (p99 {_p99(first_gets) * 1e3:.2f} ms),"
         f" cached {median(again) * 1e3:>6.2f} ms (p99 {_p99(again) * 1e3:.2f} ms)"
     )
+
+
+def _one_of_each_group(chance: random.Random, count: int) -> list[int]:
+    """Return sequences of which no two are in one row group, in any order."""
+    apart = 2 * MAX_GROUP_ROWS
+    seqs = [
+        chance.randrange(first, min(first + MAX_GROUP_ROWS, count + 1))
+        for first in range(1, count + 1, apart)
+    ]
+    chance.shuffle(seqs)
+    return seqs
 
 
 def _get_all(connection: Connection, seqs: Sequence[int]) -> list[float]:
