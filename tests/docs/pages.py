@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,10 +38,13 @@ PAGES = {
     "docs/guides/tables-in-a-bucket.md": "100 orders",
     "docs/guides/three-copies.md": "host-2 has 100 orders",
     "docs/guides/fail-over-drill.md": "Messages: 300",
+    "docs/guides/runbooks.md": "Messages: 1,325",
 }
 """Pages whose blocks are run, and words that must be in what they print."""
 BUCKET = "docs/guides/tables-in-a-bucket.md"
 """The page whose reader has a bucket `my-lake` and its credentials."""
+RUNBOOKS = "docs/guides/runbooks.md"
+"""The page whose reader has a store `./lake` of an older release, and no need for Java."""
 OPERATIONS = (
     *("docs/guides/production.md", "docs/guides/stuck-source.md", "docs/guides/hub-and-spokes.md"),
     "docs/guides/fail-over-drill.md",
@@ -119,8 +124,18 @@ class Reader:
             for server in self._servers:
                 server.terminate()
                 server.wait(60)
+            self._stop_noted()
             for file in _SITE.findall("\n".join(block.text for block in blocks(page))):
                 self._stop_site(file)
+
+    def _stop_noted(self) -> None:
+        """Stop what a block started in the background and noted in a file."""
+        for file in self._directory.glob("*.pid"):
+            pid = int(file.read_text())
+            with suppress(OSError):
+                # Another process may have got the id by now.
+                if str(self._directory).encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
 
     def _stop_site(self, file: str) -> None:
         """Stop a site that the page may have left running."""

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from docs.pages import BUCKET, OPERATIONS, PAGES, ROOT, blocks, follow, unexplained
+from docs.pages import BUCKET, OPERATIONS, PAGES, ROOT, RUNBOOKS, blocks, follow, unexplained
 from java import require_java
 from seaweed import SeaweedServer
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in (BUCKET, *OPERATIONS)])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in (BUCKET, RUNBOOKS, *OPERATIONS)])
 def test_a_page_can_be_followed(tmp_path: Path, page: str) -> None:
     require_java()
     follow(ROOT / page, tmp_path)
