@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 EXTRAS := embedded,spark,console,dev,docs
 STORE ?= .headwater/store
 PORT ?= 4222
+CONSOLE_PORT ?= 8280
 ARGS ?=
 NATS_CLI ?= nats
 ROUNDS ?= 60
@@ -25,7 +26,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-replication serve dist chart docs docs-pages java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-replication serve dist chart docs docs-pages screenshots java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,8 +102,8 @@ bench-fetch: install ## fetching with acknowledgements alone
 bench-replication: install java-check ## sources and mirrors alone: ARGS="--scale 0.1", or --quick
 	$(BIN)/python -m bench.replication $(ARGS)
 
-serve: install ## run an engine with the story's streams to play with: STORE=.headwater/store PORT=4222
-	@$(BIN)/python -m demo.play --store $(STORE) --port $(PORT) -- $(ARGS)
+serve: install ## run an engine with the story's streams and a console: STORE=.headwater/store PORT=4222 CONSOLE_PORT=8280
+	@$(BIN)/python -m demo.play --store $(STORE) --port $(PORT) --console-port $(CONSOLE_PORT) -- $(ARGS)
 
 dist: install ## build the wheel in dist/
 	@rm -rf dist build
@@ -115,6 +116,9 @@ chart: install ## check the Helm chart, with Helm itself where it is installed
 
 docs: install ## build the docs as a site in .headwater/docs/site, every link checked
 	$(BIN)/python -m docs_site.build
+
+screenshots: install java-check ## take the pictures of the console in docs/images; needs Chromium
+	PYTHONPATH=tests $(BIN)/python -m docs_site.screenshots $(ARGS)
 
 docs-pages: install ## write the generated pages of docs/reference
 	$(BIN)/python -m headwater.cli.docs.settings_page > docs/reference/settings.md

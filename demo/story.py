@@ -204,7 +204,8 @@ def main() -> int:
     finally:
         stage.stop()
         shutil.rmtree(directory, ignore_errors=True)
-    say(f"\nThat took {time.monotonic() - began:.0f} s. [bold]make serve[/] runs the same to play with.")
+    say(f"\nThat took {time.monotonic() - began:.0f} s. [bold]make serve[/] runs the same to play with,")
+    say("and opens the console on it: [bold]http://127.0.0.1:8280[/].")
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from playwright.sync_api import Browser, expect
 
-from browsers import browser, visitor
+from browsers import PATIENCE_MS, browser, visitor
 from console_stage import console_stage
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -50,6 +50,9 @@ def main(wanted: list[str]) -> None:
             with visitor(running) as page:
                 page.goto(f"{address}/upstreams")
                 # Without a function in the page: its policy refuses text that becomes a program.
+                page.locator("#table tbody tr", has_text="PAYMENTS").get_by_text("live").wait_for(
+                    timeout=PATIENCE_MS * 5
+                )
                 while int(page.locator("body").get_attribute("data-updates") or 0) < SAMPLES:
                     page.wait_for_timeout(500)
             for name, path in PAGES.items():

@@ -379,6 +379,12 @@ class Settings:
         per_seat=True,
     )
     http_host: str = _setting("Address on which monitoring pages are served.", "Monitoring", "127.0.0.1")
+    console: bool = _setting(
+        "Run the web console beside the engine, as a process of its own on loopback (extra `console`).",
+        "Monitoring",
+        False,
+    )
+    console_port: int = _setting("Port of that console.", "Monitoring", 8280, low=1, high=65535)
     history_stream: str | None = _setting(
         "Stream to which the engine writes the numbers of /history once a minute; created if missing, in the "
         "first account.",

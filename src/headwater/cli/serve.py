@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from headwater.cli.console_child import console_beside, with_known_ports
 from headwater.cli.journal import start_journal
 from headwater.cli.options import GroupedCommand, load_from, settings_flags
 from headwater.disk import UMASK
@@ -56,7 +57,9 @@ def serve(config: Path | None, **flags: str | None) -> None:
     # Imported here: help and usage errors need not wait for the engine's libraries.
     from headwater.app import serve as serve_streams
 
-    run_until_signalled(serve_streams(settings))
+    settings = with_known_ports(settings)
+    with console_beside(settings):
+        run_until_signalled(serve_streams(settings))
 
 
 def run_until_signalled(work: Coroutine[Any, Any, None]) -> None:

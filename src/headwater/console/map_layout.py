@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-COLUMN = 290
+COLUMN = 340
 ROW = 58
-BOX_WIDTH = 190
+BOX_WIDTH = 200
 BOX_HEIGHT = 40
 BAND_HEAD = 34
 BAND_PAD = 16

@@ -22,9 +22,9 @@ export function spark(values = [], width = 110, height = 24) {
 const joined = (points) => points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
 
 // `lines` are { title, points: [[seconds, value or null]] }; `format` writes a value.
-export function plot(title, lines, format, height = 170) {
-  const width = 560;
-  const frame = { left: 62, right: 10, top: 10, bottom: 22 };
+export function plot(title, lines, format, height = 150) {
+  const width = 400;
+  const frame = { left: 58, right: 10, top: 10, bottom: 22 };
   const known = lines.flatMap((line) => line.points.filter(([, value]) => value !== null));
   const picture = svg("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
   const figure = el("figure", { class: "card" }, el("figcaption", {}, title), picture);

@@ -75,10 +75,18 @@ function edgeOf(key, edge, nodes) {
   const path = `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
   const curve = svg("path", { d: path, class: "curve" });
   const title = svg("title");
-  const label = svg("text", { x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 4, class: "middle label" });
+  // Labels of copies into one stream stand at different shares of their curves, so that they do not overlap.
+  const share = 0.5 + 0.1 * (edge.place % 4);
+  const label = svg("text", { x: along(x1, x1 + bend, x2 - bend, x2, share), y: along(y1, y1, y2, y2, share) - 4, class: "middle label" });
   const group = svg("g", {}, title, svg("path", { d: path, class: "touch" }), curve);
   drawn.edges.set(key, { group, curve, label, title });
   return svg("a", { href: `/upstreams/${encodeURIComponent(edge.site)}/${encodeURIComponent(edge.stream)}/${edge.place}`, "aria-label": `${edge.kind} of ${edge.stream}` }, group);
+}
+
+// The coordinate of a point of a Bézier curve.
+function along(a, b, c, d, share) {
+  const rest = 1 - share;
+  return rest ** 3 * a + 3 * rest ** 2 * share * b + 3 * rest * share ** 2 * c + share ** 3 * d;
 }
 
 function update(view) {
@@ -90,7 +98,7 @@ function update(view) {
   for (const [key, parts] of drawn.nodes) {
     const node = view.nodes[key];
     parts.group.setAttribute("class", `node ${node.health}${node.known ? "" : " outside"}`);
-    setText(parts.said, node.known ? `${short(node.messages)} messages · ${rate(node.rate)}` : "not watched");
+    setText(parts.said, node.known ? `${short(node.messages)} messages · ${rate(node.rate)}` : node.site ? "does not exist" : "at a site that is not watched");
     setText(parts.title, node.why ? `${node.name}: ${node.why}` : node.name);
   }
   for (const [key, parts] of drawn.edges) {
