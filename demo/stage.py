@@ -71,6 +71,7 @@ class Stage:
         """Start the engine and return once it serves."""
         command = ["serve", "--store", str(self.store), "--port", str(self.port), *options]
         console.print(f"[dim]$[/] [bold]headwater {shlex.join(command)} &[/]")
+        begins = len(self.log)
         with self.log_file.open("a") as log:
             self._engine = subprocess.Popen(
                 [sys.executable, "-m", "headwater", *command],
@@ -83,7 +84,7 @@ class Stage:
         assert self._engine.stdout is not None
         ready = self._engine.stdout.readline().strip()
         if not ready:
-            raise DemoError(f"the engine did not start:\n{self.log}")
+            raise DemoError(f"the engine did not start:\n{self.log[begins:]}")
         say(ready)
 
     def kill(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.stage import Stage
+from demo.stage import DemoError, Stage
 from demo.story import EXIT_WITHOUT_JAVA, section
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +35,16 @@ def test_without_java_streams_are_shown_and_the_rest_is_named(tmp_path: Path) ->
     assert "Java 17 is missing, which Spark needs: apt-get install" in said
     assert "everything that was acknowledged is there: 5,000 messages" in said
     assert "Traceback" not in said
+
+
+def test_an_engine_that_does_not_start_shows_what_it_said_this_time_only(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, store=tmp_path / "store")
+    (tmp_path / "engine.log").write_text("an error of an earlier run\n")
+    (tmp_path / "store").write_text("not a directory")
+    with pytest.raises(DemoError) as raised:
+        stage.start()
+    assert "an error of an earlier run" not in str(raised.value)
+    assert "store" in str(raised.value)
 
 
 @pytest.mark.skipif(not os.environ.get("TEST_DEMO"), reason="takes a minute; `make test-demo` runs it")

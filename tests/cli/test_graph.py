@@ -47,6 +47,14 @@ def test_an_upstream_with_an_unknown_lag_is_dashed() -> None:
     assert graph.svg_text(drawn).count("stroke-dasharray") == 2
 
 
+def test_a_lag_is_on_the_edge_until_it_is_caught_up() -> None:
+    behind = {"name": "A", "lag": 1234, "active": 1}
+    level = {"name": "B", "lag": 0, "active": 1}
+    text = graph.dot_text(graph.replication_graph([info("X", sources=[behind, level])]))
+    assert 'n1->n3[color="green",label="(1,234 behind)"];' in text
+    assert 'n2->n3[color="green"];' in text
+
+
 def test_streams_that_are_not_replicated_are_not_on_the_map() -> None:
     assert graph.replication_graph([ORDERS]) == graph.Graph((), ())
 

@@ -54,6 +54,13 @@ async def test_sql_is_asked_over_a_stream_of_files_and_what_is_not_folded_yet(
 
         assert await asyncio.to_thread(request) == [("orders.new", 3, 6), ("orders.paid", 3, 5)]
 
+        def request_view() -> list[Any]:
+            options = f"path '{folder}', server '{site.url}'"
+            spark.sql(f"CREATE TEMPORARY VIEW view_of_orders USING headwater OPTIONS ({options})")
+            return [tuple(row) for row in spark.sql("SELECT count(*) FROM view_of_orders").collect()]
+
+        assert await asyncio.to_thread(request_view) == [(6,)]
+
 
 async def test_a_query_follows_a_stream_in_micro_batches_and_continues_after_a_stop(
     spark: SparkSession, tmp_path: Path

@@ -18,6 +18,12 @@ def test_spark_finds_the_source_by_its_name() -> None:
     assert StreamDataSource({}).schema().names == COLUMNS.names
 
 
+def test_writing_is_refused_with_what_to_do_instead() -> None:
+    for write in (StreamDataSource({}).writer, StreamDataSource({}).streamWriter):
+        with pytest.raises(SettingsError, match="read-only in Spark: publish to a stream's subjects"):
+            write(SCHEMA, False)
+
+
 def test_only_the_columns_of_the_given_schema_are_read() -> None:
     assert column_names(SCHEMA) == COLUMNS.names
     assert column_names(StructType([StructField("data", SCHEMA["data"].dataType)])) == ["data"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from headwater.cli.phrases import number
 from headwater.cli.reports import filters, upstreams
 from headwater.cli.session import Json
 from headwater.cli.stream.upstream_progress import UNKNOWN, is_known
@@ -49,11 +50,18 @@ def replication_graph(infos: Iterable[Json]) -> Graph:
             api = (upstream.get("external") or {}).get("api", "")
             origin = f"{upstream['name']}\n{api}" if api else upstream["name"]
             label = "Mirror" if kind == "Mirror" else filters(upstream)
-            known = is_known(upstream)
-            said = label if known else f"{label} (state {UNKNOWN})".lstrip()
-            edges.append(Edge(origin, info["config"]["name"], kind, said, known))
+            known, state = is_known(upstream), _state(upstream)
+            edges.append(Edge(origin, info["config"]["name"], kind, f"{label} {state}".strip(), known))
     nodes = sorted({name for edge in edges for name in (edge.origin, edge.target)})
     return Graph(tuple(nodes), tuple(edges))
+
+
+def _state(upstream: Json) -> str:
+    """Return what is to be said of an upstream that has not caught up."""
+    if not is_known(upstream):
+        return f"(state {UNKNOWN})"
+    lag = int(upstream.get("lag", 0))
+    return f"({number(lag)} behind)" if lag else ""
 
 
 def dot_text(graph: Graph) -> str:

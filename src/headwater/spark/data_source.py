@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -30,6 +37,10 @@ from headwater.spark.read_range import ReadRange
 from headwater.spark.reading import UNBOUNDED, Reading
 
 NAME = "headwater"
+READ_ONLY = (
+    "streams are read-only in Spark: publish to a stream's subjects with a NATS client, or write another "
+    "table and read that"
+)
 SCHEMA = StructType(
     [
         StructField("seq", LongType()),
@@ -57,6 +68,14 @@ class StreamDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the stream's current messages."""
         return StreamReader(Reading(self.options), column_names(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Refuse to write: only clients of the stream can, and they get an acknowledgement."""
+        raise SettingsError(READ_ONLY)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Refuse to write, as `writer` does."""
+        raise SettingsError(READ_ONLY)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a reader that follows the stream."""
