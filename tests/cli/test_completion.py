@@ -31,7 +31,7 @@ def away(tmp_path: Path) -> Shell:
 
 
 def test_commands_and_flags_are_completed(away: Shell) -> None:
-    assert offered(away, "headwater cons") == ["consumer"]
+    assert offered(away, "headwater cons") == ["console", "consumer"]
     assert offered(away, "headwater stream rep") == ["report"]
     assert offered(away, "headwater consumer add S C --max-del") == ["--max-deliver"]
     assert offered(away, "headwater check stream X --format n") == ["nagios"]
