@@ -156,6 +156,14 @@ def rendered(tmp_path: Path, value: dict[str, Any]) -> list[dict[str, Any]]:
     return [document for document in yaml.safe_load_all(ran.stdout) if document]
 
 
+def environment_of(documents: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the variables of an engine's container, with values in place of those of its secrets."""
+    (pod,) = (each["spec"]["template"]["spec"] for each in documents if each["kind"] == "StatefulSet")
+    journal = {"HEADWATER_JOURNAL": "nats://j:secret@a,b,c/LAKE"}
+    names = [each["name"] for each in pod["containers"][0]["env"]]
+    return {name: journal.get(name, "secret") for name in names if name.startswith("HEADWATER_")}
+
+
 @needs_helm
 def test_helm_finds_nothing_wrong() -> None:
     for site in SITES:
@@ -181,7 +189,7 @@ def test_what_helm_renders_is_whole_and_its_settings_load(tmp_path: Path, value:
         document["data"]["engine.toml"] for document in documents if document["kind"] == "ConfigMap"
     )
     (tmp_path / "engine.toml").write_text(settings)
-    loaded = load(flags={"config": str(tmp_path / "engine.toml")}, environ={}).settings
+    loaded = load(environ=environment_of(documents), config=tmp_path / "engine.toml").settings
     assert loaded.domain == value["engine"]["domain"]
     assert loaded.standby == (value["engine"].get("replicas", 1) > 1)
     assert loaded.http_port == 8222
