@@ -19,8 +19,8 @@ from headwater.replication.java import java_path
 
 VARIABLE = "SPARK_SUBMIT_OPTS"
 """Holds options for the Java of a Spark driver."""
-LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Tests end before it pays to optimize Java code."""
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.headwater.warmJobs=1"
+"""Tests end before it pays to optimize Java code, or to warm it up."""
 FOLDER = Path(__file__).parents[1] / ".headwater" / "spark"
 _LIMIT_S = 300.0
 _START_SPARK = """

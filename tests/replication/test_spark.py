@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import ClassVar
 from unittest.mock import patch
 
 import msgspec
@@ -14,6 +15,7 @@ import pytest
 
 from headwater.replication.spark import (
     WARM_JOBS,
+    WARM_JOBS_OPTION,
     WORKER_ENVIRONMENT,
     SparkCluster,
     SparkLostError,
@@ -114,6 +116,9 @@ class SlowSpark:
             raise AttributeError("'NoneType' object has no attribute 'sc'")
         return 3
 
+    def getConf(self) -> Conf:
+        return Conf()
+
     def parallelize(self, items: Collection[int], slices: int) -> SlowSpark:
         self.jobs.append((len(items), slices))
         return self
@@ -138,8 +143,13 @@ class SlowSpark:
 class Conf:
     """Replaces Spark's settings."""
 
+    options: ClassVar[dict[str, str]] = {}
+
     def setAll(self, pairs: list[tuple[str, str]]) -> Conf:
         return self
+
+    def get(self, option: str, default: str) -> str:
+        return self.options.get(option, default)
 
 
 @pytest.fixture
@@ -173,9 +183,13 @@ def test_every_slot_is_made_ready_while_others_continue_and_a_stop_ends_that(slo
         _ = cluster.slots
 
 
+@pytest.mark.parametrize(
+    ("options", "empty_jobs"), [({}, WARM_JOBS), ({WARM_JOBS_OPTION: "2"}, 2), ({WARM_JOBS_OPTION: "0"}, 0)]
+)
 def test_on_this_machine_slots_are_kept_ready_until_spark_is_stopped(
-    slow_spark: None, monkeypatch: pytest.MonkeyPatch
+    slow_spark: None, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], empty_jobs: int
 ) -> None:
+    monkeypatch.setattr(Conf, "options", options)
     monkeypatch.setattr("headwater.replication.spark.WARM_S", 0.001)
     rounds = threading.Semaphore(0)
 
@@ -194,7 +208,7 @@ def test_on_this_machine_slots_are_kept_ready_until_spark_is_stopped(
     assert not warming.is_alive()
     # Jobs without work come once, behind the first round.
     rounds_begun = len(context_of(cluster).threads)
-    assert context_of(cluster).jobs == [(3, 3)] * (WARM_JOBS + rounds_begun)
+    assert context_of(cluster).jobs == [(3, 3)] * (empty_jobs + rounds_begun)
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")

@@ -27,6 +27,8 @@ APP_NAME = "headwater-replicator"
 WARM_S = 30.0
 """How often idle Python workers are kept warm, in seconds."""
 WARM_JOBS = 30
+"""How many empty jobs run first, unless `WARM_JOBS_OPTION` says otherwise."""
+WARM_JOBS_OPTION = "spark.headwater.warmJobs"
 WARMED_S = 5.0
 _TASK_ATTEMPTS = 4
 _SMALL_PER_TASK = 8
@@ -155,8 +157,8 @@ class SparkCluster:
         may be needed by other applications. The first dozens of jobs are slower in Java than later ones, so
         empty jobs run first.
         """
-        first_jobs = WARM_JOBS
         try:
+            first_jobs = int(self._context.getConf().get(WARM_JOBS_OPTION, str(WARM_JOBS)))
             while not self._stopped.is_set():
                 slots = self.slots
                 self._context.parallelize(range(slots), slots).foreach(ready)
