@@ -465,3 +465,39 @@ def test_a_table_on_an_s3_server_is_repaired_in_its_place(
     found = content(tmp_path / "local")["ORDERS"]
     assert found
     assert {seq: held["ORDERS"][seq] for seq in found} == found
+
+
+def test_a_lost_log_costs_only_what_was_in_it_alone(tmp_path: Path, held: stores.Held) -> None:
+    shutil.rmtree(tmp_path / "$G" / "ORDERS" / "log")
+    assert kinds(tmp_path) == {Kind.LOG}
+    done = stores.repaired(tmp_path)
+    assert done.left == []
+    assert any("the end of its log is missing" in line for line in done.done)
+    found = content(tmp_path)["ORDERS"]
+    assert {seq: message for seq, message in found.items() if seq != 5} == {
+        seq: message for seq, message in held["ORDERS"].items() if seq <= 30
+    }
+
+    async def publish(domain: Domain) -> None:
+        await stores.publish(domain.stream("ORDERS"), 1)
+        assert (await domain.stream("ORDERS").reading.state()).last_seq > max(held["ORDERS"]) + 1
+
+    asyncio.run(stores.on(tmp_path, publish))
+
+
+def test_a_missing_checkpoint_is_repaired_from_its_copy(tmp_path: Path, held: stores.Held) -> None:
+    checkpoints(tmp_path)[0].unlink()
+    assert kinds(tmp_path) == {Kind.CHECKPOINT}
+    assert stores.repaired(tmp_path).left == []
+    assert content(tmp_path) == held
+
+
+def test_two_missing_checkpoints_are_as_two_damaged_ones(tmp_path: Path, held: stores.Held) -> None:
+    for path in checkpoints(tmp_path):
+        path.unlink()
+    assert kinds(tmp_path) == {Kind.CHECKPOINT}
+    done = stores.repaired(tmp_path)
+    assert done.left == []
+    assert any("consumer 'reader': its position is lost" in line for line in done.done)
+    found = content(tmp_path)["ORDERS"]
+    assert {s: m for s, m in found.items() if s in held["ORDERS"]} == held["ORDERS"]

@@ -47,6 +47,8 @@ class Log:
         """Damage that the last read of all records found."""
         self.segment = 0
         """The number of the segment that is written."""
+        self.is_missing = False
+        """Whether the segment at which replay starts was not there at open, nor any later one."""
 
     @classmethod
     def open(cls, directory: Path, disk: Disk, *, from_segment: int = 0, fence: Fence = NO_FENCE) -> Log:
@@ -61,6 +63,7 @@ class Log:
             fence.check()
             log._epoch = recovered.epoch
         log._torn = recovered.damage
+        log.is_missing = recovered.is_missing
         log._highest = recovered.highest
         log._lengths = recovered.lengths
         if recovered.lengths:

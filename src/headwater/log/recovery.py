@@ -34,6 +34,8 @@ class Recovered:
     damage: list[Damage] = field(default_factory=list)
     epoch: int = 0
     """The highest epoch that a header names."""
+    is_missing: bool = False
+    """Whether no file is there of the segment at which replay starts, nor of a later one."""
 
 
 def recover(directory: Path, disk: Disk, from_segment: int) -> Recovered:
@@ -45,6 +47,7 @@ def recover(directory: Path, disk: Disk, from_segment: int) -> Recovered:
     disk.mkdir(directory)
     found = numbers_in(directory, disk)
     recovered = Recovered(highest=max([from_segment - 1, 0, *found]))
+    recovered.is_missing = from_segment > 0 and max(found, default=0) < from_segment
     kept = _of_owners([n for n in found if n >= from_segment], directory, disk)
     length = 0
     while kept and not (length := _settle_newest(directory, disk, kept[-1], recovered.damage)):
@@ -53,7 +56,8 @@ def recover(directory: Path, disk: Disk, from_segment: int) -> Recovered:
     recovered.epoch = max((header.epoch for header in headers.values() if header), default=0)
     kept = _not_void(kept, headers)
     for number in set(found).difference(kept):
-        disk.remove(segment_path(directory, number))
+        if kept or number < from_segment:
+            disk.remove(segment_path(directory, number))
     disk.sync_dir(directory)
     for number, successor in pairwise(kept):
         recovered.lengths[number] = _sealed_length(directory, disk, number, headers[successor])

@@ -54,6 +54,11 @@ class Damage:
     first_seq: int | None = None
     last_seq: int | None = None
 
+    def __str__(self) -> str:
+        """Return what a person reads."""
+        place, what = self.position, "cut off" if self.torn else "damaged"
+        return f"{place.length} bytes at byte {place.offset} of segment {place.segment} are {what}"
+
     @property
     def most_messages(self) -> int:
         """Return the most messages that these bytes can have held."""

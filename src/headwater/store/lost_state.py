@@ -64,3 +64,11 @@ def consumer_lines(disk: Disk, home: Path) -> list[str]:
         else:
             lines.append(f"{what}, so older messages that it had not acknowledged are NOT delivered")
     return lines
+
+
+def log_line(last_seq: int) -> str:
+    """Return what a person should know about a stream whose log lost its end."""
+    return (
+        "the end of its log is missing: messages in it that the table does not have are lost, and acked ones"
+        f" may be delivered again. So that no sequence is used twice, it continues at {last_seq + 1}"
+    )

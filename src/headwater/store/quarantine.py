@@ -22,8 +22,10 @@ class Quarantine:
         self.moved: list[Path] = []
 
     def copy(self, path: Path) -> None:
-        """Keep a copy of a folder of the store here, under the same path."""
+        """Keep a copy of a folder of the store here, under the same path; a missing one is left out."""
         assert self._store in path.parents
+        if not path.exists():
+            return
         self.moved.append(path)
         if not self._dry_run:
             target = self.folder / path.relative_to(self._store)

@@ -30,13 +30,14 @@ from headwater.objects.bucket import Bucket
 from headwater.store import stan_check
 from headwater.store.bucket_quarantine import BucketQuarantine
 from headwater.store.finding import Finding, Kind, is_below
-from headwater.store.lost_state import consumer_lines, recovered, source_line
+from headwater.store.lost_state import consumer_lines, log_line, recovered, source_line
 from headwater.store.quarantine import Quarantine
 from headwater.store.shadow import services
 from headwater.store.survey import CATALOG, StreamDirectory, copies, places, read_catalog, read_homes
 from headwater.store.table_rebuild import Rebuilt, rebuild, rebuild_on
 from headwater.store.verify import Report, verify
 from headwater.stream.copied_cursors import last_copied
+from headwater.stream.missing_log import MissingLogError
 from headwater.stream.store import Store
 from headwater.stream.stream import Stream
 from headwater.table.bucket_tables import TABLE_DEPTH, BucketTables
@@ -344,12 +345,17 @@ class Repair:
     ) -> tuple[str, list[str]]:
         """Open a stream, record what it lost, and write a new checkpoint; return what it lost and forgot."""
         with services(self._fence, self._tables(directory)) as shared:
-            forgiving = bool(kinds & set(_FORGIVEN))
-            store = await asyncio.to_thread(Store, directory, config, shared, forgiving=forgiving)
+            forgiving, said = bool(kinds & set(_FORGIVEN)), []
+            try:
+                store = await asyncio.to_thread(Store, directory, config, shared, forgiving=forgiving)
+            except MissingLogError:
+                store = await asyncio.to_thread(Store, directory, config, shared, forgiving=True)
+                said.append(log_line(store.ledger.last_seq))
             lost = shown(store.ledger.lost)
             stream = Stream(config, created_ns, store)
             try:
-                said = await self._forget(stream, store) if Kind.CHECKPOINT in kinds else []
+                if Kind.CHECKPOINT in kinds:
+                    said += await self._forget(stream, store)
                 await stream.checkpoint()
             finally:
                 await stream.close()

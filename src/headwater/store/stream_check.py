@@ -23,6 +23,7 @@ from headwater.model.upstream import hash8
 from headwater.store.copy_check import OpenedStream
 from headwater.store.finding import Finding, Kind, note, of_stream, problem
 from headwater.store.shadow import shadow
+from headwater.stream.missing_log import MissingLogError
 from headwater.stream.store import Services, Store
 from headwater.table.found_file import read_found
 from headwater.table.salvage import shown
@@ -94,7 +95,8 @@ class StreamCheck:
     def _check_checkpoint(self) -> None:
         path = self._home / "checkpoint"
         try:
-            checkpoint.read(self._disk, path)
+            if checkpoint.read(self._disk, path) is None and checkpoint_copy.copy_path(path).exists():
+                raise CorruptionError(path, 0, "the checkpoint is missing")
         except (CorruptionError, DiskError) as error:
             has_copy = checkpoint_copy.usable(self._disk, path, self._home / "log") is not None
             self._say(Kind.CHECKPOINT, path, _what(error), _COPY_USED if has_copy else _OFFLINE)
@@ -139,7 +141,7 @@ class StreamCheck:
         try:
             store = Store(made, config, self._services)
         except Exception as error:  # any error that the engine would get is a finding
-            kind = Kind.CHECKPOINT if "checkpoint" in str(error) else Kind.TABLE
+            kind = _kind_of(error)
             if not any(each.kind is Kind.CHECKPOINT for each in self._found) or kind is not Kind.CHECKPOINT:
                 self._say(kind, self._home, _what(error), _OFFLINE)
             return
@@ -190,6 +192,13 @@ class StreamCheck:
                     Kind.CURSOR, self._home, f"upstream {name!r}: {error}", "It is not copied any further"
                 )
         return cursors
+
+
+def _kind_of(error: Exception) -> Kind:
+    """Return what to repair so that a stream can be opened."""
+    if isinstance(error, MissingLogError):
+        return Kind.LOG
+    return Kind.CHECKPOINT if "checkpoint" in str(error) else Kind.TABLE
 
 
 def _what(error: Exception) -> str:

@@ -31,6 +31,9 @@ from headwater.table.datafile import DataFile
 
 logger = logging.getLogger(__name__)
 
+MOST_UNFOLDED = 200_000
+"""As many messages as are folded at the latest, with the default settings."""
+
 
 class Replay:
     """Applies the batches of a log, in order, to a ledger and to the head of a view."""
@@ -63,6 +66,8 @@ class Replay:
         """Makes files that the log names part of the table."""
         self.adoptions: list[Adopted] = []
         """Files that the log says are part of the stream."""
+        self.behind = ""
+        """Where log and table end, if the table holds messages that the log does not know; else empty."""
 
     def run(self) -> None:
         """Return once ledger and head hold exactly what the log does."""
@@ -75,8 +80,10 @@ class Replay:
             if batch.count and int(batch.seqs[-1]) > self._folded:
                 self.view.head.append(HeadEntry.of(batch, position), resident=False)
         self._account_for_tail(last)
+        self._catch_up()
         if self._forgiving:
             self._account_for_loss(self._in_table)
+            self._skip_unknown()
         keeps = keeps_history(self._config)
         if self._is_damaged or (keeps and self.ledger.subjects.history is None):
             # What is still in the staging folder cannot be read, and would count as lost.
@@ -91,6 +98,26 @@ class Replay:
     def _is_damaged(self) -> bool:
         """Return whether there was damage so far that a crash does not explain."""
         return self._forgiving or any(not damage.torn for damage in self._log.damage)
+
+    def _catch_up(self) -> None:
+        """Find out whether the table holds messages that follow the log; damage explains that.
+
+        Only what is durable in the log enters the table. So without damage log and checkpoint are those of an
+        older backup, or the end of the log is missing.
+        """
+        ledger, files = self.ledger, self.view.table.files
+        last_seq = max([self._folded, *(file.last_seq for file in files[-1:])])
+        if last_seq <= ledger.last_seq:
+            return
+        if not self._is_damaged or (self._forgiving and self._from_segment):
+            self.behind = f"it ends at sequence {ledger.last_seq}, but the table at {last_seq}"
+        elif self._config.mirror is None:
+            self._account_for_loss(last_seq)
+
+    def _skip_unknown(self) -> None:
+        """Use no sequence again that a missing end of the log may have held; a mirror copies it again."""
+        if (self._log.is_missing or self.behind) and self._config.mirror is None:
+            self.ledger.skip_to(self.ledger.last_seq + MOST_UNFOLDED)
 
     def _apply(self, batch: StoredBatch) -> None:
         ledger = self.ledger

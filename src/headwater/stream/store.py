@@ -28,6 +28,7 @@ from headwater.stream import coverage
 from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
 from headwater.stream.live_runs import LiveRun, ReadRun, live_part, read_live_runs
+from headwater.stream.missing_log import MissingLogError, had_checkpoint, missing_checkpoint
 from headwater.stream.replay import Replay, keeps_history
 from headwater.stream.replica.adoptions import Adoptions
 from headwater.stream.retention.account_room import FreeBytes
@@ -106,8 +107,11 @@ class Store:
         self._threads = ThreadShare(services.work_executor, MOST_THREADS)
         """This stream's share of the threads that read and fold."""
         self.checkpoint_path = directory / "checkpoint"
+        self.log_path = directory / "log"
         self.table = self._open_table_or_snapshot()
         self.forgiving = forgiving
+        self.behind = ""
+        """Where log and table end, if the table holds messages that the log does not know; else empty."""
         self.repaired: list[str] = []
         """What opening repaired."""
         if self.durable and directory.exists():
@@ -117,7 +121,9 @@ class Store:
         self.checkpoint_bytes = len(taken.payload) if taken else 0
         """The size of the last checkpoint, which decides when the next one pays."""
         start = taken.segment if taken else 0
-        self.log = Log.open(directory / "log", self.disk, from_segment=start, fence=self.fence)
+        self.log = Log.open(self.log_path, self.disk, from_segment=start, fence=self.fence)
+        if self.log.is_missing and not forgiving:
+            raise MissingLogError(self.log_path, f"segment {start} and all later ones are missing")
         self.trimming = asyncio.Lock()
         """Held while checkpoint and log are replayed, and while they are replaced and trimmed."""
         self.identity = f"{uuid4().hex[:12]}" if memory else ""
@@ -135,14 +141,18 @@ class Store:
         self.head: Head
         self.view: View
         self.reload()
+        if self.behind and not forgiving:
+            raise MissingLogError(self.log_path, self.behind)
         coverage.ensure(self, FOLD, ADOPTION)
         self._sweep_staging()
 
     def _read_checkpoint(self) -> checkpoint.Checkpoint | None:
         """Return the checkpoint; a damaged one is replaced by its copy, or refused if there is none."""
-        path, log = self.checkpoint_path, self.directory / "log"
+        path, log = self.checkpoint_path, self.log_path
         try:
             found = checkpoint.read(self.disk, path)
+            if found is None and self.durable and had_checkpoint(self.disk, log, self.table):
+                raise missing_checkpoint(path)
             later = checkpoint_copy.successor(self.disk, path, log, found) if self.durable else None
         except CorruptionError as error:
             self.fence.check()
@@ -212,6 +222,7 @@ class Store:
     def adopt(self, replayed: Replay) -> None:
         """Use this ledger and head from now on."""
         self.ledger = replayed.ledger
+        self.behind = replayed.behind
         self.view = replayed.view
         # The table may have been opened again since the replay began.
         self.view.table = self.table
