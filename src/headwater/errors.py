@@ -12,6 +12,7 @@ Error
 │   ├── ReplyTimeoutError       a task's request was not answered in time [replication.worker.client]
 │   └── UnsuitableError         the origin cannot be read this way [replication.worker.client]
 ├── CorruptionError             stored bytes whose checksum does not match
+│   └── MissingLogError         the end of a stream's log is missing [stream.missing_log]
 ├── DiskError                   the disk refused an operation
 │   ├── JournalError            the journal did not do what was asked [journal.head_journal]
 │   └── ObjectError             the object store refused an operation [objects.object_error]
