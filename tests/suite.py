@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,6 +113,8 @@ def main(arguments: list[str], folder: Path) -> int:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--beside", type=shlex.split)
     ours, options = parser.parse_known_args(arguments)
+    # A shell's background job ignores Ctrl-C, and so would the commands that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     return run_beside(ours.beside, options, folder) if ours.beside else run(options, folder)
 
 
