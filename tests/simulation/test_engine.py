@@ -132,6 +132,11 @@ def changes(outcome: dict[str, Any]) -> dict[str, int]:
     return {name: n for name, n in outcome["counts"].items() if name not in ("op open", "op read")}
 
 
+def ended_at(outcome: dict[str, Any]) -> str:
+    """Return the virtual time at the end, to the nanosecond; the fingerprint has it behind the operations."""
+    return str(outcome["fingerprint"]).partition("-")[2]
+
+
 def unnumbered(history: list[str]) -> list[str]:
     """Return what happened, without the numbers of operations: reads of delta-rs are among those."""
     return [re.sub(r" op \d+", "", line) for line in history]
@@ -142,7 +147,7 @@ def test_a_seed_repeats_a_run() -> None:
     (seed,) = chosen(1)
     first, _, second = simulated([seed, seed + 1, seed], "--lasts", "15", "--calm")
     # Turns of the loop are not compared: 2 of 37 seeds differed by one or two, and it is not known why.
-    assert first["virtual_s"] == second["virtual_s"], f"seed {seed}"
+    assert ended_at(first) == ended_at(second), f"seed {seed}"
     assert unnumbered(first["history"]) == unnumbered(second["history"]), f"seed {seed}"
     assert changes(first) == changes(second), f"seed {seed}"
 
