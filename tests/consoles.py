@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import ssl
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -64,13 +65,19 @@ class OpenConsole:
 
     host: str
     port: int
+    tls: ssl.SSLContext | None = None
+    """How to trust it if it serves TLS."""
 
     async def get(self, path: str, method: str = "GET", body: str = "", **headers: str) -> Visit:
         """Return what it answers; `_` in the names of headers is `-`."""
         return await asyncio.to_thread(self._get, path, method, body, headers)
 
     def _get(self, path: str, method: str, body: str, headers: Mapping[str, str]) -> Visit:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = (
+            http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.tls)
+            if self.tls is not None
+            else http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        )
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             connection.request(method, path, body.encode() or None, sent)

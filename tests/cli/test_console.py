@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from headwater.cli.client import Caller
 from headwater.cli.console import _addresses, _sites, _token
 from headwater.cli.main import headwater
+from headwater.console.console_users import read_users
 from headwater.errors import SettingsError
 
 
@@ -68,3 +70,11 @@ def test_the_command_refuses_to_listen_in_the_clear() -> None:
     with pytest.raises(SettingsError, match="in the clear"):
         headwater.main(["console", "--host", "0.0.0.0"], standalone_mode=False)
     assert isinstance(headwater.commands["console"], click.Command)
+
+
+def test_a_line_for_the_users_file_is_printed_and_read_back(tmp_path: Path) -> None:
+    run = CliRunner().invoke(headwater, ["console", "--print-user", "ada"], input="pass\npass\n")
+    assert run.exit_code == 0
+    path = tmp_path / "users"
+    path.write_text(run.stdout)
+    assert read_users(path).admits("ada", "pass")

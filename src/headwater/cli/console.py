@@ -26,6 +26,8 @@ Examples:
       two contexts of the nats command, one of them with its metrics
   headwater console --all --host 0.0.0.0 --http-cert cert.pem --http-key key.pem
       every context, for other machines; the token is printed, or set in HEADWATER_CONSOLE_TOKEN
+  headwater console --print-user ada >> users
+      add a user to the file for --users-file; asks for the password
 """
 
 
@@ -46,6 +48,14 @@ Examples:
     "--console-token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help=f"File with the token for the login (or {TOKEN_VARIABLE}).",
+)
+@click.option(
+    "--users-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with the users who log in with a password, one NAME:HASH a line.",
+)
+@click.option(
+    "--print-user", metavar="NAME", help="Ask for a password, print a line for --users-file, and exit."
 )
 @click.option("--host-name", "host_names", multiple=True, help="Name that browsers may use for this console.")
 @click.option(
@@ -91,11 +101,15 @@ def console(caller: Caller, contexts: Sequence[str], every: bool, **flags: Any) 
         raise SettingsError(
             f"the console needs more packages ({error}): pip install 'headwater[console]'"
         ) from None
+    if flags["print_user"]:
+        _print_user(flags["print_user"])
+        return
     settings = console_server.checked(
         console_server.ConsoleSettings(
             host=flags["host"],
             port=flags["port"],
             token=_token(flags["console_token_file"], os.environ),
+            users_file=flags["users_file"],
             host_names=flags["host_names"],
             tls_cert=flags["http_cert"],
             tls_key=flags["http_key"],
@@ -108,11 +122,19 @@ def console(caller: Caller, contexts: Sequence[str], every: bool, **flags: Any) 
     )
     sites = _sites(caller, contexts, every, flags["monitoring"])
     start_journal("info", "text")
+    server = console_server.server(sites, settings)
     listener = console_server.bound_socket(settings)
     click.echo(f"the console is at {console_server.address_of(settings, listener)}", err=True)
     if settings.token:
         click.echo(f"log in with the token {settings.token}", err=True)
-    console_server.server(sites, settings).run(sockets=[listener])
+    server.run(sockets=[listener])
+
+
+def _print_user(name: str) -> None:
+    from headwater.console.console_users import user_line
+
+    password = click.prompt("Password", hide_input=True, confirmation_prompt="Again", err=True)
+    click.echo(user_line(name, password))
 
 
 def _sites(

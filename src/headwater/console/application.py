@@ -17,7 +17,15 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from headwater.client.jetstream_api import JetStreamApi
-from headwater.console.access import COOKIE, LOGIN_PATH, Access, AccessMiddleware
+from headwater.console.access import (
+    COOKIE,
+    LOGIN_PATH,
+    Access,
+    AccessMiddleware,
+    LoginDeniedError,
+    address_of,
+    retry_after,
+)
 from headwater.console.console_page import ConsolePage
 from headwater.console.forms import form_fields
 from headwater.console.merge_patch import merge_patch
@@ -28,8 +36,6 @@ from headwater.errors import Error
 
 HEARTBEAT_S = 15.0
 """How often a stream of events says that it is alive, so that proxies keep it open."""
-LOGIN_PAUSE_S = 1.0
-"""How long the answer to a wrong token takes."""
 MOST_LISTENERS = 200
 
 
@@ -51,20 +57,10 @@ class Console:
         self.query = query
         """Runs SQL over the tables of a store; None if the console can read no store."""
         self.menu: list[MenuEntry] = []
-        self._login_gate = asyncio.Lock()
 
     async def api(self, site: str) -> JetStreamApi:
         """Return the connected JetStream API of a site."""
         return await self.sampler.site(site).connection.api()
-
-    async def log_in(self, token: str) -> str:
-        """Return the value of a cookie for the right token, else empty text after a pause."""
-        async with self._login_gate:
-            if self.access.logs_in(token):
-                return self.access.open_session()
-            # One attempt at a time: guessing is bounded to one a second for all browsers together.
-            await asyncio.sleep(LOGIN_PAUSE_S)
-            return ""
 
 
 def console_of(request: Request) -> Console:
@@ -179,17 +175,35 @@ def _event(kind: str, value: dict[str, Any]) -> bytes:
 
 
 async def _login(request: Request) -> Response:
-    console = console_of(request)
+    access = console_of(request).access
     if request.method != "POST":
-        return render(request, "login.html", title="Log in", message="")
-    session = await console.log_in((await form_fields(request)).get("token", ""))
-    if not session:
-        return render(request, "login.html", 403, title="Log in", message="This is not the token.")
-    answer = RedirectResponse("/", 303)
-    answer.set_cookie(
-        COOKIE, session, httponly=True, samesite="strict", secure=console.access.is_secure, path="/"
+        return _login_page(request)
+    fields = await form_fields(request)
+    given = {name: fields.get(name, "") for name in ("token", "user", "password")}
+    try:
+        session = await access.log_in(address_of(request), **given)
+    except LoginDeniedError as refusal:
+        answer = _login_page(request, 429 if refusal.wait_s else 403, str(refusal))
+        answer.headers.update(retry_after(refusal))
+        return answer
+    # Behind a proxy that does TLS, the browser says so itself.
+    is_secure = access.is_secure or request.headers.get("origin", "").startswith("https://")
+    redirect = RedirectResponse("/", 303)
+    redirect.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=is_secure, path="/")
+    return redirect
+
+
+def _login_page(request: Request, status: int = 200, message: str = "") -> Response:
+    access = console_of(request).access
+    return render(
+        request,
+        "login.html",
+        status,
+        title="Log in",
+        message=message,
+        has_users=access.users is not None,
+        has_token=bool(access.token),
     )
-    return answer
 
 
 async def _logout(request: Request) -> Response:

@@ -14,6 +14,7 @@ import uvicorn
 from headwater.console.access import Access
 from headwater.console.application import Console, application
 from headwater.console.console_pages import PAGES, ROUTES, menu_of
+from headwater.console.console_users import read_users
 from headwater.console.query_runner import QueryRunner
 from headwater.console.sampler import INTERVAL_S, Sampler
 from headwater.console.watched_site import WatchedSite
@@ -30,6 +31,8 @@ class ConsoleSettings:
     host: str = "127.0.0.1"
     port: int = 8280
     token: str = ""
+    users_file: Path | None = None
+    """The file with the users who may log in with a password; None for no users."""
     host_names: Sequence[str] = ()
     tls_cert: Path | None = None
     tls_key: Path | None = None
@@ -54,7 +57,7 @@ class ConsoleSettings:
 
 
 def checked(settings: ConsoleSettings) -> ConsoleSettings:
-    """Return the settings with a token if one is needed; refuse those that would show data to everyone."""
+    """Return the settings, with a token if there is no other login; refuse those without one."""
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise SettingsError("--http-cert and --http-key belong together: pass both or none")
     if settings.is_loopback:
@@ -64,7 +67,7 @@ def checked(settings: ConsoleSettings) -> ConsoleSettings:
             f"the console would send its login in the clear on {settings.host}: pass --http-cert and "
             "--http-key, or --plain-http if a proxy in front of it does TLS"
         )
-    if settings.token:
+    if settings.token or settings.users_file is not None:
         return settings
     return ConsoleSettings(**{**settings.__dict__, "token": secrets.token_urlsafe(24)})
 
@@ -95,7 +98,8 @@ def address_of(settings: ConsoleSettings, listener: socket.socket) -> str:
 
 def server(sites: Sequence[WatchedSite], settings: ConsoleSettings) -> uvicorn.Server:
     """Return the server of a console that watches these sites."""
-    access = Access(settings.token, tuple(settings.host_names), bool(settings.tls_cert))
+    users = read_users(settings.users_file) if settings.users_file is not None else None
+    access = Access(settings.token, users, tuple(settings.host_names), bool(settings.tls_cert))
     console = Console(
         Sampler(sites, settings.interval_s),
         access,
@@ -107,6 +111,8 @@ def server(sites: Sequence[WatchedSite], settings: ConsoleSettings) -> uvicorn.S
         log_config=None,
         access_log=False,
         server_header=False,
+        # Only a proxy may say where a request comes from: failed logins are counted by address.
+        proxy_headers=settings.plain_http,
         timeout_graceful_shutdown=STOP_S,
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from headwater.console.access import COOKIE
 from headwater.version import VERSION
 
 STATIC = Path(__file__).parent / "static"
@@ -61,7 +62,7 @@ def render(request: Request, template: str, status: int = 200, **values: Any) ->
         "path": request.url.path,
         "version": VERSION,
         "allow_changes": console.allow_changes,
-        "has_login": bool(console.access.token),
+        "session": console.access.session(request.cookies.get(COOKIE, "")),
         "script": _script_of(template),
         "query": dict(request.query_params),
         **values,
