@@ -241,7 +241,7 @@ async def opened_door(
                     limits=wanted.limits or NO_LIMITS,
                 )
                 if leaf is not None:
-                    leaf.on_interest = consumers.on_interest
+                    leaf.interest.change_callbacks.append(consumers.on_interest)
                     await leaf.connect()
                 domain.observe(consumers)
                 origin = NatsOrigin(servers=(server.client_url,), api_prefix="", stream="")

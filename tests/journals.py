@@ -52,7 +52,7 @@ class Head:
         self.appender = taken.appender
         self.shipper = Shipper(journal, taken.appender, contents, taken.records, taken.keep, self._lose)
         self.disk = JournaledDisk(store, self.shipper, taken.rebuilding.lengths(contents.names()))
-        self.shipper.start()
+        self.shipper.start(self.disk.rewrite)
 
     def _lose(self, reason: str) -> FencedError:
         self.lost.append(reason)

@@ -258,8 +258,4 @@ async def stan_on(door: Door, **settings: Any) -> AsyncIterator[Streaming]:
         SystemClock(),
         ingest.keep_pace,
     ) as stan:
-        door.consumers.on_listeners = stan.on_interest
-        try:
-            yield Streaming(door, stan)
-        finally:
-            door.consumers.on_listeners = lambda: None
+        yield Streaming(door, stan)

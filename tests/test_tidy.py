@@ -18,6 +18,7 @@ import headwater as headwater_package
 from headwater import errors
 from headwater.cli.docs.settings_page import settings_page
 from headwater.cli.main import headwater
+from late_binding import Callbacks, callbacks_of, late_bindings
 from protocols import SUITES, WITHOUT_SUITE, SourceClasses
 
 ROOT = Path(__file__).parent.parent
@@ -99,6 +100,7 @@ class Outline:
     top_classes: list[str]
     unexplained: list[str]
     """The attributes that need a line that explains them, and have none."""
+    callbacks: Callbacks
 
 
 @cache
@@ -130,6 +132,7 @@ def outline(path: Path) -> Outline:
             for attribute in unexplained(function.body)
         ]
         + [call for node in classes for call in unexplained_calls(node)],
+        callbacks=callbacks_of(nodes),
     )
 
 
@@ -242,6 +245,32 @@ def test_attributes_that_need_a_line_are_found() -> None:
     ).body[0]
     assert isinstance(taking, ast.ClassDef)
     assert list(unexplained_calls(taking)) == ["Door: on_open"]
+
+
+def test_a_class_gets_its_callbacks_when_it_is_constructed() -> None:
+    modules = [(named(path), outline(path).callbacks) for path in python_files("src/headwater")]
+    assert late_bindings(modules) == [], "pass it to the constructor, or let the class have observers"
+
+
+def test_callbacks_that_are_set_from_outside_are_found() -> None:
+    door = ast.parse(
+        "Then = Callable[[], None]\n"
+        "class Door:\n"
+        "    on_shut: Then | None = None\n"
+        "    def __init__(self, on_open: Callable[[], None], size: int):\n"
+        "        self.on_open = on_open\n"
+        "        self.size = size\n"
+        "        self.callbacks: list[Callable[[], None]] = []\n"
+    )
+    house = ast.parse(
+        "door.on_open = self.enter\n"
+        "door.on_shut = lambda: None\n"
+        "door.size = size\n"
+        "door.callbacks = kept\n"
+        "totals.on_shut = door.on_shut()\n"
+    )
+    modules = [(name, callbacks_of(ast.walk(tree))) for name, tree in (("door", door), ("house", house))]
+    assert late_bindings(modules) == ["house:1 on_open", "house:2 on_shut"]
 
 
 def test_text_and_names_use_the_terms_of_the_field() -> None:

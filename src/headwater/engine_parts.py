@@ -20,6 +20,7 @@ from headwater.fence import Fence
 from headwater.journal.head_journal import JournalPeer
 from headwater.journal.opened_head import CATALOG, OpenedHead
 from headwater.monitor.engine_monitor import EngineMonitor
+from headwater.monitor.open_parts import OpenParts
 from headwater.monitor.part_numbers import BucketNumbers, JournalNumbers, ReplicatorNumbers
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
@@ -124,22 +125,8 @@ def _opened(
     stack.push_async_callback(supervisor.stop)
     if owns:
         supervisor.look_for_java()
-    cache = monitor.metrics.cache = RunCache(settings.read_cache_bytes)
-    monitor.status.replicator_problem = lambda: supervisor.problem
-    if head is not None:
-        monitor.status.may_send = head.is_leased
-        monitor.metrics.peers = lambda: head.peers
-        monitor.metrics.journal = lambda: JournalNumbers(
-            head.unshipped_bytes, head.journal_bytes, head.is_failing
-        )
-    if tables is not None:
-        monitor.metrics.bucket = lambda: BucketNumbers(
-            tables.counts.requests, tables.counts.failures, tables.cached_bytes, not tables.outage
-        )
-    if owns:
-        monitor.metrics.replicator = lambda: ReplicatorNumbers(
-            supervisor.pid is not None, supervisor.restarts, bool(supervisor.problem)
-        )
+    cache = RunCache(settings.read_cache_bytes)
+    monitor.status.opened(_monitored(cache, head, tables, supervisor, owns=owns))
     return EngineParts(
         store=settings.store,
         handover=config,
@@ -162,6 +149,42 @@ def _opened(
         copies=head.copies if head else 1,
         peers=(lambda: head.peers) if head else list,
         replica_of=head.database if head else lambda path: NO_REPLICA,
+    )
+
+
+def _monitored(
+    cache: RunCache,
+    head: OpenedHead | None,
+    tables: BucketTables | None,
+    supervisor: Supervisor,
+    *,
+    owns: bool,
+) -> OpenParts:
+    """Return what the engine's pages read from these parts; `owns` if the engine starts the replicator."""
+
+    def bucket() -> BucketNumbers | None:
+        if tables is None:
+            return None
+        counts = tables.counts
+        return BucketNumbers(counts.requests, counts.failures, tables.cached_bytes, not tables.outage)
+
+    def journal() -> JournalNumbers | None:
+        if head is None:
+            return None
+        return JournalNumbers(head.unshipped_bytes, head.journal_bytes, head.is_failing)
+
+    def replicator() -> ReplicatorNumbers | None:
+        problem = bool(supervisor.problem)
+        return ReplicatorNumbers(supervisor.pid is not None, supervisor.restarts, problem) if owns else None
+
+    return OpenParts(
+        cache=cache,
+        may_send=head.is_leased if head else None,
+        replicator_problem=lambda: supervisor.problem,
+        peers=(lambda: head.peers) if head else tuple,
+        bucket=bucket,
+        journal=journal,
+        replicator=replicator,
     )
 
 

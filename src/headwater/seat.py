@@ -131,10 +131,9 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
             mirror_direct = MirrorDirectGets(direct.door)
             upstreams = _upstreams_of(parts, settings, domain, connection, mirror_direct.on_looked)
             stack.push_async_callback(upstreams.close)
-            domain.before_opened = consumers.prepare
             # In one turn of the event loop: an ack that arrives before the holds of upstreams would remove
             # messages that are not copied yet, and a hold without consumers would release their messages.
-            domain.observe(consumers)
+            domain.observe(consumers, consumers.prepare)
             domain.observe(upstreams)
         upstreams.start()
         # Only while consumers and upstreams exist: an interest stream would drop what a schedule publishes
@@ -209,7 +208,7 @@ async def _open_streaming(
     from headwater.stan.door import opened as opened_stan
 
     path = parts.store / f"stan.{directory_name(settings.streams_folder)}.db"
-    door = await stack.enter_async_context(
+    return await stack.enter_async_context(
         opened_stan(
             settings,
             path,
@@ -221,8 +220,6 @@ async def _open_streaming(
             parts.replica_of(path),
         )
     )
-    consumers.on_listeners = door.on_interest
-    return door
 
 
 def _streaming_pages(parts: EngineParts, settings: Settings, door: StanDoor) -> dict[str, Handler]:
@@ -338,7 +335,7 @@ async def _open_consumers(
         limits=AccountLimits.of(settings, parts.copies),
     )
     if leaf is not None:
-        leaf.on_interest = consumers.on_interest
+        stack.enter_context(consumers.outlet.observed(consumers.on_interest))
         await leaf.connect()
         stack.push_async_callback(leaf.close)
     return consumers

@@ -79,7 +79,8 @@ def test_after_any_changes_the_view_is_that_of_the_subscriptions_left(
 
 async def test_a_change_wakes_waiting_callers() -> None:
     calls: list[int] = []
-    interest = Interest(lambda: calls.append(1))
+    interest = Interest()
+    interest.change_callbacks.append(lambda: calls.append(1))
     waiting = [asyncio.create_task(interest.changed()) for _ in range(2)]
     await asyncio.sleep(0)
     interest.add(b"a")

@@ -81,7 +81,8 @@ async def test_one_member_of_a_queue_group_gets_a_delivery_and_every_plain_subsc
 async def test_interest_comes_and_goes_with_the_subscribers() -> None:
     async with nats_server(leaf=True) as server:
         changes: list[int] = []
-        leaf = LeafConnection(ConnectOptions((server.leaf_url,)), on_interest=lambda: changes.append(1))
+        leaf = LeafConnection(ConnectOptions((server.leaf_url,)))
+        leaf.interest.change_callbacks.append(lambda: changes.append(1))
         client = Connection(ConnectOptions((server.client_url,)))
         await leaf.connect()
         await client.connect()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from doors import Door, opened_door
-from headwater.control.domain import Observer
 from headwater.control.housekeeper import Housekeeper
+from headwater.control.observers import Observer
 from headwater.model.stream import StreamConfig
 from headwater.settings import Settings
 from headwater.stream.stream import Stream

@@ -68,8 +68,7 @@ async def test_a_stream_that_an_observer_cannot_prepare_is_offline_and_tried_aga
             raise sqlite3.OperationalError("disk I/O error")
 
     async def work(domain: Domain) -> None:
-        domain.observe(seen)
-        domain.before_opened = prepare
+        domain.observe(seen, prepare)
         if when == "created":
             assert await refused(domain.create_stream(config("a"))) == 10049
         else:

@@ -109,3 +109,20 @@ async def test_a_subscription_to_exactly_a_subject_is_awaited(way: Way) -> None:
     await way.listen("one.box")
     await waiting
     await Outlet(None).subscribed(b"nothing is to be seen without a leaf")
+
+
+async def test_changes_of_interest_are_reported_for_the_length_of_a_block(way: Way) -> None:
+    first: list[int] = []
+    second: list[int] = []
+    with way.outlet.observed(lambda: first.append(1)):
+        with way.outlet.observed(lambda: second.append(1)):
+            await way.listen("one")
+            await until(lambda: len(second) > 0)
+        assert first
+        first.clear()
+        seen = len(second)
+        await way.listen("two")
+        await until(lambda: len(first) > 0)
+        assert len(second) == seen
+    with Outlet(None).observed(lambda: first.append(2)):
+        assert 2 not in first

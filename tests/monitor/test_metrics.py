@@ -11,6 +11,7 @@ from headwater.clock import SystemClock
 from headwater.journal.head_journal import JournalPeer
 from headwater.meters import Meters
 from headwater.monitor.metrics import Metrics
+from headwater.monitor.open_parts import OpenParts
 from headwater.monitor.part_numbers import BucketNumbers, JournalNumbers, ReplicatorNumbers, StanNumbers
 from headwater.monitor.served_account import ServedAccount
 from headwater.monitor.serving_state import ServingState
@@ -35,9 +36,9 @@ async def test_streams_totals_cache_and_journal_are_one_valid_text(tmp_path: Pat
         status.serves(
             ServedAccount("$G", "", "probe", door.domain, door.consumers, door.upstreams, SystemClock())
         )
-        metrics.cache = RunCache(1000)
-        metrics.cache.get(("nothing",))
-        metrics.peers = lambda: [JournalPeer("n2", True, False, 5, 3)]
+        cache = RunCache(1000)
+        cache.get(("nothing",))
+        status.opened(OpenParts(cache, peers=lambda: [JournalPeer("n2", True, False, 5, 3)]))
         found = parsed(await metrics.text())
     (labels, messages), *others = found["jetstream_stream_total_messages"]
     assert not others
@@ -55,10 +56,15 @@ async def test_the_reference_page_names_every_metric_and_no_other(tmp_path: Path
     documented = set(re.findall(r"`((?:headwater|jetstream|process)_[a-z_]+)`", page))
     status = ServingState()
     metrics = Metrics(status, Meters(), tmp_path, 10)
-    metrics.cache, metrics.peers = RunCache(1000), lambda: [JournalPeer("n2", True, False, 5, 3)]
-    metrics.bucket = lambda: BucketNumbers(7, 1, 100, True)
-    metrics.journal = lambda: JournalNumbers(10, 20, False)
-    metrics.replicator = lambda: ReplicatorNumbers(True, 2, False)
+    status.opened(
+        OpenParts(
+            RunCache(1000),
+            peers=lambda: [JournalPeer("n2", True, False, 5, 3)],
+            bucket=lambda: BucketNumbers(7, 1, 100, True),
+            journal=lambda: JournalNumbers(10, 20, False),
+            replicator=lambda: ReplicatorNumbers(True, 2, False),
+        )
+    )
     async with opened_door(tmp_path) as door:
         await door.asker.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await door.asker.ask("STREAM.CREATE.T", {"name": "T", "sources": [{"name": "S"}]})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from doors import Wanted, opened_door
 from headwater.clock import SystemClock
+from headwater.monitor.open_parts import OpenParts
 from headwater.monitor.served_account import ServedAccount
 from headwater.monitor.serving_state import EnginePhase, ServingState
 from simulation.disks import BreakableDisk, Fault
@@ -34,18 +35,18 @@ async def test_what_is_wrong_is_named_and_readiness_returns_when_it_heals(tmp_pa
         status.serves(account)
         assert status.is_ready
         leased = True
-        status.may_send = lambda: leased
+        status.opened(OpenParts(may_send=lambda: leased))
         assert status.is_ready
         leased = False
         assert "journal" in problems(status)
         leased = True
 
         await door.asker.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        status.replicator_problem = lambda: "Java 17 is missing"
+        status.opened(OpenParts(replicator_problem=lambda: "Java 17 is missing"))
         assert status.is_ready, "without a source or mirror there is no need for a replicator"
         await door.asker.ask("STREAM.CREATE.T", {"name": "T", "sources": [{"name": "S"}]})
         assert problems(status) == {"replicator": "Java 17 is missing"}
-        status.replicator_problem = str
+        status.opened(OpenParts())
 
         disk.break_always(Fault.FULL)
         assert "error" in await door.asker.publish("s", b"x")

@@ -20,6 +20,10 @@ from headwater.stan.outbox import Outbox
 from headwater.stan.subscription import FlowKey, StanSubscription
 
 
+def _ignore(changed: object) -> None:
+    """Is called with what has changed, which these tests do not need."""
+
+
 @pytest.fixture
 async def clock() -> DrivenClock:
     return DrivenClock()
@@ -31,7 +35,7 @@ async def channel(tmp_path: Path, clock: DrivenClock) -> AsyncIterator[Channel]:
         stream, _ = await domain.create_stream(StreamConfig(name="foo", subjects=("foo",)))
         outbox = Outbox(Connection(ConnectOptions()))
         limits = ChannelLimits(max_inactivity=1000)
-        yield Channel("foo", stream, limits, outbox, Timers(clock), clock, lambda shared: None)
+        yield Channel("foo", stream, limits, outbox, Timers(clock), clock, _ignore, _ignore)
 
 
 def test_a_durable_without_a_client_counts_as_a_subscription(channel: Channel) -> None:

@@ -23,9 +23,9 @@ class _InterestNode:
 class Interest:
     """The subscriptions on the server, by subject and queue group."""
 
-    def __init__(self, on_change: Callable[[], None] | None = None) -> None:
-        self._on_change = on_change
-        """Called after a read that changed the subscriptions."""
+    def __init__(self) -> None:
+        self.change_callbacks: list[Callable[[], None]] = []
+        """Called in this order after a read that changed the subscriptions."""
         self._listeners: set[Listener] = set()
         """Subject and queue group of each subscription."""
         self._root = _InterestNode()
@@ -93,12 +93,12 @@ class Interest:
         await asyncio.shield(self._waiting)
 
     def announce(self) -> None:
-        """Notify waiters that there were changes."""
+        """Notify waiters and callbacks that there were changes."""
         if self._waiting is not None:
             self._waiting.set_result(None)
             self._waiting = None
-        if self._on_change is not None:
-            self._on_change()
+        for callback in list(self.change_callbacks):
+            callback()
 
 
 def _matching(node: _InterestNode, tokens: list[bytes]) -> Iterator[bytes]:

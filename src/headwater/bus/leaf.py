@@ -34,14 +34,11 @@ class LeafConnection:
         domain: str = "",
         *,
         sink: Sink | None = None,
-        on_interest: Callable[[], None] | None = None,
         on_connected: Callable[[], None] | None = None,
         on_disconnected: Callable[[str], None] | None = None,
         on_error: Callable[[str], None] | None = None,
     ) -> None:
-        self.on_interest = on_interest
-        """Called when the subscriptions on the server have changed; its owner may set it."""
-        self.interest = Interest(self._interest_changed)
+        self.interest = Interest()
         self._options = options
         self._domain = domain
         self._sink = sink
@@ -57,10 +54,6 @@ class LeafConnection:
         self._parser = LeafParser()
         self._subscriptions: set[tuple[bytes, bytes]] = set()
         """Subject and queue group of our own, sent again after a reconnect."""
-
-    def _interest_changed(self) -> None:
-        if self.on_interest is not None:
-            self.on_interest()
 
     @property
     def info(self) -> Info:

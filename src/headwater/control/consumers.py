@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from sqlite3 import IntegrityError
 
@@ -85,8 +85,6 @@ class Consumers:
         self._deletions: dict[Consumer, asyncio.Task[None]] = {}
         """Consumers whose deletion has begun: a second request for the same one waits for the first."""
         self._tasks = BackgroundTasks()
-        self.on_listeners: Callable[[], None] = lambda: None
-        """Called when interest in any subject has begun or ended."""
 
     def of(self, stream: Stream) -> StreamConsumers:
         """Return the consumers of a stream; raise an error if it was closed or deleted."""
@@ -183,7 +181,6 @@ class Consumers:
         is_changed = self._was_open != was_open
         for consumers in list(self._by_stream.values() if is_changed else self._listening):
             consumers.on_interest()
-        self.on_listeners()
 
     def _listens(self, consumers: StreamConsumers, listens: bool) -> None:
         """Note whether a stream has consumers that look who listens."""

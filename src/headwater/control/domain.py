@@ -16,11 +16,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 from headwater.background_tasks import BackgroundTasks
@@ -30,6 +29,7 @@ from headwater.control.catalog import Catalog
 from headwater.control.declared_streams import DeclaredStreams
 from headwater.control.directories import AccountDirectories, Directories
 from headwater.control.late_streams import LateStreams
+from headwater.control.observers import Observer, Observers, Prepare
 from headwater.control.reconciliation import Reconciliation
 from headwater.control.stream_creation import Fill, StreamCreation
 from headwater.control.stream_openings import StreamOpenings
@@ -49,22 +49,6 @@ TAKE_BACK_S = 1.0
 """How often the rollback of a refused config is tried."""
 CLOSE_WITHIN_S = 30.0
 """How long to wait for a stream to close; after that its disk hangs."""
-
-
-class Observer(Protocol):
-    """Keeps subscriptions or other state in step with the streams."""
-
-    def on_opened(self, stream: Stream) -> None:
-        """A stream is open and accepts messages from now on."""
-        ...
-
-    def on_changed(self, stream: Stream, old: StreamConfig) -> None:
-        """A stream's config was replaced."""
-        ...
-
-    def on_closed(self, stream: Stream) -> None:
-        """A stream is about to be closed and accepts no more messages."""
-        ...
 
 
 class Domain:
@@ -97,20 +81,17 @@ class Domain:
         """The streams of the catalog, open or not."""
         self._streams: dict[str, Stream] = {}
         """The streams that are open."""
+        self._observers = Observers()
         self._openings = StreamOpenings(
             self._declared,
             self._directories,
             Reconciliation(catalog, services.file_disk),
             self._services,
-            before_opened=lambda stream: self.before_opened(stream),
+            before_opened=self._observers.prepare,
             on_opened=self._opened,
         )
         self._removals = StreamRemovals(catalog, self._directories)
         self._creation = StreamCreation(folder, catalog, self._directories, self._removals, self._services)
-        self.before_opened: Callable[[Stream], Awaitable[None]] = _nothing
-        """Awaited with a stream that is opened late, before observers are notified; if it raises, the stream
-        is offline and is tried again."""
-        self._observers: list[Observer] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """One lock for each stream name with an operation in progress."""
         self._closings = BackgroundTasks()
@@ -120,9 +101,13 @@ class Domain:
         self.late = LateStreams()
         """The streams that do not answer at the moment."""
 
-    def observe(self, observer: Observer) -> None:
-        """Notify the observer of every stream, including those that are open already."""
-        self._observers.append(observer)
+    def observe(self, observer: Observer, prepare: Prepare | None = None) -> None:
+        """Notify the observer of every stream, including those that are open already.
+
+        `prepare` is awaited with a stream that is opened later, before any observer is notified. If it
+        raises, the stream is offline and is tried again.
+        """
+        self._observers.add(observer, prepare)
         for stream in self._streams.values():
             observer.on_opened(stream)
 
@@ -199,8 +184,7 @@ class Domain:
 
     def _opened(self, stream: Stream) -> None:
         self._streams[stream.name] = stream
-        for observer in self._observers:
-            observer.on_opened(stream)
+        self._observers.on_opened(stream)
 
     async def close(self) -> None:
         """Close every stream; operations in progress end first."""
@@ -230,8 +214,7 @@ class Domain:
 
     async def _close(self, stream: Stream) -> asyncio.Task[None]:
         """Return the task that closes a stream, once it has ended, or after a while if it hangs."""
-        for observer in self._observers:
-            observer.on_closed(stream)
+        self._observers.on_closed(stream)
         closing = self._closings.start(self._end(stream), f"close {stream.name}")
         await asyncio.wait({closing}, timeout=CLOSE_WITHIN_S)
         if not closing.done():
@@ -336,8 +319,7 @@ class Domain:
                 if isinstance(error, OSError | DiskError | sqlite3.Error):
                     raise _failed("stream_update", str(error)) from error
                 raise
-            for observer in self._observers:
-                observer.on_changed(stream, old)
+            self._observers.on_changed(stream, old)
             # From here on messages go, so nothing takes the config back, not even the end of the request.
             await stream.remove_unkept(old)
             return stream
@@ -394,7 +376,3 @@ class Domain:
 
 def _failed(row: str, err: str) -> ApiError:
     return api_error(row, err=err)
-
-
-async def _nothing(stream: Stream) -> None:
-    """Prepare nothing."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from headwater.bus.leaf import LeafConnection
 from headwater.delivery.round_robin import RoundRobin
@@ -39,6 +40,19 @@ class Outlet:
             return False
         queues = self._leaf.interest.queues(subject)
         return queue in queues if queue else bool(queues)
+
+    @contextmanager
+    def observed(self, on_interest: Callable[[], None]) -> Iterator[None]:
+        """Call back for the length of a block when interest changes; never without a leaf connection."""
+        if self._leaf is None:
+            yield
+            return
+        callbacks = self._leaf.interest.change_callbacks
+        callbacks.append(on_interest)
+        try:
+            yield
+        finally:
+            callbacks.remove(on_interest)
 
     async def subscribed(self, subject: bytes) -> None:
         """Return once there is a subscription to exactly this subject; at once if interest is unknown."""

@@ -37,7 +37,6 @@ class JournaledDisk:
         """Held while a change is made on the disk and queued, so that both have the same order."""
         self._images: dict[str, bytes] = {}
         """The content of databases, whose files on the disk are not what was shipped."""
-        shipper.rewrite = self.rewrite
 
     def relative(self, path: Path) -> str | None:
         """Return the path in the journal, None if the file is not shipped."""

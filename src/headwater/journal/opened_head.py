@@ -212,5 +212,5 @@ def _try_open(
     except BaseException:
         journal.close()
         raise
-    shipper.start()
+    shipper.start(disk.rewrite)
     return OpenedHead(disk, shipper, journal, taken.appender.epoch)

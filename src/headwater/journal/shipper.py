@@ -101,9 +101,8 @@ class Shipper:
         """When the servers were last asked for their copies, by the monotonic clock."""
         self._looked_at = _now_s()
         """When the record at the floor was last looked for."""
-        self.rewrite: Callable[[str], bool] = lambda path: False
-        """Queues the whole content of a file, if the file still exists."""
-        self._thread = threading.Thread(target=self._run, name="journal shipper", daemon=True)
+        self._thread: threading.Thread | None = None
+        """Ships; None before the start."""
 
     @property
     def is_leased(self) -> bool:
@@ -126,8 +125,11 @@ class Shipper:
         """Return whether the last append failed."""
         return self._error is not None
 
-    def start(self) -> None:
-        """Ship from now on."""
+    def start(self, rewrite: Callable[[str], bool]) -> None:
+        """Ship from now on; `rewrite` queues the whole content of a file, if the file still exists."""
+        self._thread = threading.Thread(
+            target=self._run, args=(rewrite,), name="journal shipper", daemon=True
+        )
         self._thread.start()
 
     def queue(self, pieces: Sequence[ChangePiece]) -> None:
@@ -147,7 +149,7 @@ class Shipper:
                 if self._fenced is not None:
                     raise self._fenced
                 left_s = until - time.monotonic()
-                if left_s <= 0 or not self._thread.is_alive():
+                if left_s <= 0 or self._thread is None or not self._thread.is_alive():
                     raise self._refusal()
                 self._changed.wait(left_s)
             if self._fenced is not None:
@@ -160,20 +162,21 @@ class Shipper:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._thread.join(2 * LAST_S)
+        if self._thread is not None:
+            self._thread.join(2 * LAST_S)
 
     def _refusal(self) -> DiskError:
         if isinstance(self._error, DiskError):
             return self._error
         return JournalError(self._journal.address, "append to", "it does not answer")
 
-    def _run(self) -> None:
+    def _run(self, rewrite: Callable[[str], bool]) -> None:
         try:
             while (pieces := self._take()) is not None:
                 self._ship(RecordKind.CHANGES, pieces)
-                self._tidy()
+                self._tidy(rewrite)
                 self._look_at_peers()
-                self._look_at_floor()
+                self._look_at_floor(rewrite)
             if not self._queue:
                 self._ship(RecordKind.CLOSED, ())
         except JournalFencedError as error:
@@ -236,7 +239,7 @@ class Shipper:
                 self._trim()
         return self._closing
 
-    def _tidy(self) -> None:
+    def _tidy(self, rewrite: Callable[[str], bool]) -> None:
         """Remove records that are not needed, and write old files again if they keep too many of those."""
         self._count_dead()
         if self._dead >= TRIM_RECORDS or self._dead_bytes >= TRIM_BYTES:
@@ -245,7 +248,7 @@ class Shipper:
         is_long = len(self._records) > 2 * self._contents.live_records + SLACK_RECORDS
         if (is_large or is_long) and self._shipped >= self._rewritten:
             for path in self._contents.oldest(REWRITES):
-                self.rewrite(path)
+                rewrite(path)
             self._rewritten = self._queued
 
     def _count_dead(self) -> None:
@@ -253,7 +256,7 @@ class Shipper:
             self._dead_bytes += self._records.pop(first)
             self._dead += 1
 
-    def _look_at_floor(self) -> None:
+    def _look_at_floor(self, rewrite: Callable[[str], bool]) -> None:
         """Write all files again if someone removed records that are needed: the files have everything."""
         if _now_s() - self._looked_at < LOOK_S or self._shipped < self._rewritten:
             return
@@ -266,7 +269,7 @@ class Shipper:
                     self._journal.address,
                 )
                 for path in self._contents.names():
-                    self.rewrite(path)
+                    rewrite(path)
                 self._rewritten = self._queued
 
     def _look_at_peers(self) -> None:

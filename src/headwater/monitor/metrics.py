@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from headwater.journal.head_journal import JournalPeer
 from headwater.meters import Meters
 from headwater.monitor.consumer_numbers import write_consumers
 from headwater.monitor.exposition import Exposition, labels
-from headwater.monitor.part_numbers import (
-    BucketNumbers,
-    JournalNumbers,
-    ReplicatorNumbers,
-    write_bucket,
-    write_journal,
-    write_replicator,
-    write_stan,
-)
+from headwater.monitor.open_parts import OpenParts
+from headwater.monitor.part_numbers import write_bucket, write_journal, write_replicator, write_stan
 from headwater.monitor.process_numbers import write_disk, write_process
 from headwater.monitor.served_account import Scrape, Totals
 from headwater.monitor.serving_state import EnginePhase, ServingState
 from headwater.monitor.stream_numbers import write_streams
 from headwater.monitor.upstream_numbers import write_upstreams
-from headwater.stream.view import RunCache
 from headwater.threads import on_thread
 from headwater.version import VERSION
 
@@ -46,10 +37,6 @@ _TOTAL_COUNTERS = (
 )
 
 
-def _nothing() -> None:
-    """Return no numbers: the engine does not use it."""
-
-
 class Metrics:
     """Writes the metrics of one engine when they are asked for."""
 
@@ -58,16 +45,6 @@ class Metrics:
         self._meters = meters
         self._store = store
         self._most = most_streams
-        self.cache: RunCache | None = None
-        """The cache of row groups, once the store is open."""
-        self.bucket: Callable[[], BucketNumbers | None] = _nothing
-        """Returns the numbers of the bucket, if there is one."""
-        self.journal: Callable[[], JournalNumbers | None] = _nothing
-        """Returns the numbers of the journal, if there is one."""
-        self.replicator: Callable[[], ReplicatorNumbers | None] = _nothing
-        """Returns the numbers of the replicator, if the engine starts it."""
-        self.peers: Callable[[], Sequence[JournalPeer]] = tuple
-        """Returns the servers that keep copies of the journal, if there is one."""
 
     async def text(self) -> bytes:
         """Return the metrics as OpenMetrics text."""
@@ -136,16 +113,18 @@ class Metrics:
             "Acks of clients that had an effect, by kind.",
             [(labels(kind=kind), count) for kind, count in kinds],
         )
-        write_bucket(exposition, self.bucket())
-        write_journal(exposition, self.journal())
-        write_replicator(exposition, self.replicator())
-        if self.cache is not None:
-            exposition.gauge(
-                "headwater_read_cache_bytes", "Size of cached scrape.", [("", self.cache.nbytes)]
-            )
-            found = [(labels(found="yes"), self.cache.hits), (labels(found="no"), self.cache.misses)]
-            exposition.counter("headwater_read_cache_lookups", "Lookups of cached scrape.", found)
-        found_peers = self.peers()
+        self._write_parts(exposition, status.parts)
+
+    def _write_parts(self, exposition: Exposition, parts: OpenParts) -> None:
+        write_bucket(exposition, parts.bucket())
+        write_journal(exposition, parts.journal())
+        write_replicator(exposition, parts.replicator())
+        cache = parts.cache
+        if cache is not None:
+            exposition.gauge("headwater_read_cache_bytes", "Size of cached row groups.", [("", cache.nbytes)])
+            found = [(labels(found="yes"), cache.hits), (labels(found="no"), cache.misses)]
+            exposition.counter("headwater_read_cache_lookups", "Lookups of cached row groups.", found)
+        found_peers = parts.peers()
         peers = [(labels(server=peer.name), peer.lag) for peer in found_peers]
         exposition.gauge("headwater_journal_peer_lag", "Records that a journal's server lacks.", peers)
         current = [(labels(server=peer.name), peer.is_current) for peer in found_peers]

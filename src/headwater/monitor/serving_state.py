@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from headwater.monitor.open_parts import OpenParts
 from headwater.monitor.served_account import ServedAccount
 
 MOST_NAMED = 5
@@ -40,10 +40,8 @@ class ServingState:
         self._wanted = accounts
         """How many accounts the engine is to serve."""
         self.served: list[ServedAccount] = []
-        self.may_send: Callable[[], bool] | None = None
-        """Whether this engine surely owns its journal; None without a journal."""
-        self.replicator_problem: Callable[[], str] = str
-        """Returns why there is no replicator, if that is known."""
+        self.parts = OpenParts()
+        """What the pages read from the open store."""
 
     def waits(self, owner: str) -> None:
         """Record that another engine serves the store."""
@@ -52,6 +50,10 @@ class ServingState:
     def starts(self) -> None:
         """Record that the store is owned and being opened."""
         self.phase, self.owner = EnginePhase.STARTING, ""
+
+    def opened(self, parts: OpenParts) -> None:
+        """Record that the store is open."""
+        self.parts = parts
 
     def serves(self, account: ServedAccount) -> None:
         """Record that clients of an account are answered."""
@@ -72,9 +74,10 @@ class ServingState:
     def checks(self) -> list[Check]:
         """Return what readiness depends on, each with its problem if it has one."""
         checks = [Check("engine", self._phase_problem())]
-        if self.may_send is not None and self.phase is EnginePhase.SERVING:
+        may_send = self.parts.may_send
+        if may_send is not None and self.phase is EnginePhase.SERVING:
             stale = "the journal has not confirmed for seconds that this engine owns the store"
-            checks.append(Check("journal", "" if self.may_send() else stale))
+            checks.append(Check("journal", "" if may_send() else stale))
         if self.phase is not EnginePhase.STANDBY:
             checks += [
                 Check("disk", self._disk_problem()),
@@ -111,7 +114,7 @@ class ServingState:
 
     def _replicator_problem(self) -> str:
         has_upstreams = any(True for account in self.served for _ in account.upstreams)
-        return self.replicator_problem() if has_upstreams else ""
+        return self.parts.replicator_problem() if has_upstreams else ""
 
 
 def _named(names: list[str]) -> str:

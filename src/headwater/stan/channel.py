@@ -25,7 +25,8 @@ class Channel:
         outbox: Outbox,
         timers: Timers,
         clock: Clock,
-        changed: Callable[[SharedFlow], None],
+        on_moved: Callable[[SharedFlow], None],
+        on_left: Callable[[Channel], None],
     ) -> None:
         self.name = name
         self.subject = name.encode()
@@ -38,8 +39,10 @@ class Channel:
         self._outbox = outbox
         self._timers = timers
         self._clock = clock
-        self._changed = changed
+        self._on_moved = on_moved
         """Called when a flow's position changes."""
+        self._on_left = on_left
+        """Called when a subscription or a flow was removed."""
         self._encoded = Encoded(name)
         self._senders: dict[FlowKey, Sender] = {}
         """One for each flow."""
@@ -70,7 +73,7 @@ class Channel:
         """Add a flow and return it."""
         shared = SharedFlow(number, key, flow)
         self._senders[key] = Sender(
-            shared, self.stream, self._encoded, self._outbox, self._timers, self._clock, self._changed
+            shared, self.stream, self._encoded, self._outbox, self._timers, self._clock, self._on_moved
         )
         self._encoded.is_worth_it = len(self._senders) > 1
         return shared
@@ -79,6 +82,7 @@ class Channel:
         """Remove a flow."""
         self._senders.pop(key).close()
         self._encoded.is_worth_it = len(self._senders) > 1
+        self._on_left(self)
 
     def join(self, subscription: StanSubscription) -> None:
         """Add a subscription to its flow; it gets no messages before it is ready."""
@@ -91,6 +95,7 @@ class Channel:
         subscription.shared.flow.leave(subscription.member)
         self.active_ns = self._clock.steady_ns()
         self.wake(subscription.shared.key)
+        self._on_left(self)
 
     def wake(self, key: FlowKey) -> None:
         """Send a flow's messages."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Protocol
 
 import msgspec
 
@@ -36,29 +37,46 @@ _OURS = ("_STAN.", "_INBOX.")
 """Subjects of the protocol itself: a channel there would store its requests."""
 
 
+class ChannelObserver(Protocol):
+    """Is notified of channels and of the positions of their flows."""
+
+    def on_opened(self, channel: Channel) -> None:
+        """A channel is about to be used."""
+        ...
+
+    def on_moved(self, shared: SharedFlow) -> None:
+        """The position of a flow has changed."""
+        ...
+
+    def on_lost(self, channel: Channel) -> None:
+        """The stream of a channel was deleted."""
+        ...
+
+
 class Channels:
     """Every channel in use, an observer of the streams."""
 
     def __init__(
-        self, domain: Domain, limits: StoreLimits, outbox: Outbox, timers: Timers, clock: Clock
+        self,
+        domain: Domain,
+        limits: StoreLimits,
+        outbox: Outbox,
+        timers: Timers,
+        clock: Clock,
+        observer: ChannelObserver,
     ) -> None:
         self._domain = domain
         self.limits = limits
         self._outbox = outbox
         self._timers = timers
         self._clock = clock
+        self._observer = observer
         self._channels: dict[str, Channel] = {}
         """The open channels by name."""
         self._by_folded: dict[str, str] = {}
         """Channel names by their case-folded form."""
         self._deleting = BackgroundTasks()
         self._closed = False
-        self.on_changed_flow: Callable[[SharedFlow], None] = lambda shared: None
-        """Called when a flow's position changes."""
-        self.on_opened_channel: Callable[[Channel], None] = lambda channel: None
-        """Called with a channel before it is used."""
-        self.on_lost: Callable[[Channel], None] = lambda channel: None
-        """Called with a channel whose stream was deleted."""
 
     def __len__(self) -> int:
         return len(self._channels)
@@ -122,16 +140,20 @@ class Channels:
 
     def _add(self, name: str, stream: Stream) -> Channel:
         channel = Channel(
-            name, stream, self.limits.of(name), self._outbox, self._timers, self._clock, self._changed
+            name,
+            stream,
+            self.limits.of(name),
+            self._outbox,
+            self._timers,
+            self._clock,
+            on_moved=self._observer.on_moved,
+            on_left=self.look_after,
         )
         self._channels[name] = channel
         self._by_folded[name.casefold()] = name
-        self.on_opened_channel(channel)
+        self._observer.on_opened(channel)
         self.look_after(channel)
         return channel
-
-    def _changed(self, shared: SharedFlow) -> None:
-        self.on_changed_flow(shared)
 
     def on_opened(self, stream: Stream) -> None:
         """Do nothing: a stream becomes a channel when it is first used as one."""
@@ -146,7 +168,7 @@ class Channels:
         for channel in [c for c in self._channels.values() if c.stream is stream]:
             del self._channels[channel.name], self._by_folded[channel.name.casefold()]
             channel.close()
-            self.on_lost(channel)
+            self._observer.on_lost(channel)
 
     def look_after(self, channel: Channel) -> None:
         """Schedule the deletion of a channel after `max_inactivity` without use."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from headwater.model.unique import unique_id
 from headwater.settings import Settings
 from headwater.stan import records
 from headwater.stan.channels import Channels
+from headwater.stan.client_removal import ClientRemoval
 from headwater.stan.clients import Clients
 from headwater.stan.heartbeats import Heartbeats
 from headwater.stan.journal import Journal
@@ -62,8 +63,6 @@ class StanDoor:
     subscriptions: Subscriptions
     publishing: Publishing
     outbox: Outbox
-    on_interest: Callable[[], None]
-    """Callback for changes of subscriber interest."""
 
 
 @asynccontextmanager
@@ -99,9 +98,7 @@ async def opened(
             await partition.claim()
         outbox = Outbox(connection, _listening(outlet))
         clients = Clients(settings.stan_hb_fail_count)
-        channels = Channels(domain, limits, outbox, timers, clock)
         subscriptions = Subscriptions(
-            channels,
             clients,
             outbox,
             journal,
@@ -110,6 +107,8 @@ async def opened(
             subjects.acks,
             replaces_durables=settings.stan_replace_durable,
         )
+        channels = Channels(domain, limits, outbox, timers, clock, subscriptions)
+        removal = ClientRemoval(clients, subscriptions, journal)
         publishing = Publishing(clients, channels, outbox, subjects.answers.encode(), keep_pace)
         heartbeats = Heartbeats(
             connection,
@@ -119,6 +118,9 @@ async def opened(
             settings.stan_hb_interval_s,
             settings.stan_hb_timeout_s,
             settings.stan_probe_s,
+            on_doubt=subscriptions.set_doubt,
+            on_alive=subscriptions.trust,
+            on_dead=removal.drop,
         )
         server = StanServer(
             connection,
@@ -128,6 +130,7 @@ async def opened(
             subscriptions,
             publishing,
             heartbeats,
+            removal,
             journal,
             outbox,
             partition,
@@ -145,17 +148,17 @@ async def opened(
         watch = _Watch(subscriptions)
         try:
             async with _kept(partition):
-                yield StanDoor(
-                    settings.stan,
-                    server_id,
-                    clock.now_ns(),
-                    clients,
-                    channels,
-                    subscriptions,
-                    publishing,
-                    outbox,
-                    watch.on_interest,
-                )
+                with outlet.observed(watch.on_interest) if outlet else nullcontext():
+                    yield StanDoor(
+                        settings.stan,
+                        server_id,
+                        clock.now_ns(),
+                        clients,
+                        channels,
+                        subscriptions,
+                        publishing,
+                        outbox,
+                    )
         finally:
             watch.close()
             is_stopped = await ends(server.stop(), "serving NATS Streaming clients")

@@ -41,6 +41,10 @@ class Heartbeats:
         interval_s: float,
         timeout_s: float,
         probe_s: float,
+        *,
+        on_doubt: Callable[[str, bool], None],
+        on_alive: Callable[[str], None],
+        on_dead: Callable[[Client], None],
     ) -> None:
         self._connection = connection
         self._clients = clients
@@ -52,11 +56,11 @@ class Heartbeats:
         self._beats: dict[str, _Beat] = {}
         """The next heartbeat of each client, by its id."""
         self._asking = BackgroundTasks()
-        self.on_doubt: Callable[[Client, bool], None] = lambda client, in_doubt: None
-        """Called when a client misses a heartbeat, and when it answers again."""
-        self.on_alive: Callable[[Client], None] = lambda client: None
-        """Called whenever a client answers."""
-        self.on_dead: Callable[[Client], None] = lambda client: None
+        self._on_doubt = on_doubt
+        """Called with a client's id when it misses a heartbeat, and when it answers again."""
+        self._on_alive = on_alive
+        """Called with a client's id whenever it answers."""
+        self._on_dead = on_dead
         """Called with a client that missed too many heartbeats."""
 
     def watch(self, client: Client, *, at_once: bool = False) -> None:
@@ -91,13 +95,14 @@ class Heartbeats:
             return
         if answered:
             if self._clients.answered(client):
-                self.on_doubt(client, False)
-            self.on_alive(client)
+                self._on_doubt(client.client_id, False)
+            self._on_alive(client.client_id)
         elif self._clients.missed(client):
-            self.on_dead(client)
+            self.forget(client)
+            self._on_dead(client)
             return
         else:
-            self.on_doubt(client, True)
+            self._on_doubt(client.client_id, True)
         self._timers.at(self._clock.steady_ns() + self._interval_ns, beat)
 
     async def is_there(self, client: Client) -> bool:

@@ -20,6 +20,7 @@ from headwater.control.subject_rules import can_be_sent_to
 from headwater.errors import ApiError
 from headwater.stan import records, refusals
 from headwater.stan.channels import Channels
+from headwater.stan.client_removal import ClientRemoval
 from headwater.stan.clients import Client, Clients
 from headwater.stan.heartbeats import Heartbeats
 from headwater.stan.journal import Journal
@@ -55,6 +56,7 @@ class StanServer:
         subscriptions: Subscriptions,
         publishing: Publishing,
         heartbeats: Heartbeats,
+        removal: ClientRemoval,
         journal: Journal,
         outbox: Outbox,
         partition: Partition | None = None,
@@ -67,6 +69,7 @@ class StanServer:
         self._subscriptions = subscriptions
         self._publishing = publishing
         self._heartbeats = heartbeats
+        self._removal = removal
         self._journal = journal
         self._outbox = outbox
         self._partition = partition
@@ -92,9 +95,6 @@ class StanServer:
         self._sids: list[bytes] = []
         self._registered = asyncio.Event()
         """Set and replaced whenever a client is connected."""
-        heartbeats.on_dead = self._drop
-        heartbeats.on_doubt = lambda client, doubt: subscriptions.set_doubt(client.client_id, doubt)
-        heartbeats.on_alive = lambda client: subscriptions.trust(client.client_id)
 
     def start(self) -> None:
         """Subscribe to the request subjects."""
@@ -232,7 +232,8 @@ class StanServer:
                 return
         try:
             check_request(request, self._clients)
-            await self._subscriptions.subscribe(request, frame[1])
+            channel = await self._channels.open(request.subject)
+            await self._subscriptions.subscribe(channel, request, frame[1])
         except StanRefusedError as error:
             self._refuse_subscription(frame, str(error))
         except ApiError as error:
@@ -301,7 +302,8 @@ class StanServer:
                 self._refuse_client(frame, refusals.CLIENT_REGISTERED)
                 return
             if old in self._clients:
-                self._drop(old)
+                self._heartbeats.forget(old)
+                self._removal.drop(old)
             self._register(client, frame[1])
         finally:
             self._clients.checking.discard(client.client_id)
@@ -357,21 +359,11 @@ class StanServer:
         if client is None:
             self._refuse_close(frame, refusals.CLIENT_UNKNOWN)
             return
-        self._leave(client, lambda: self._outbox.answer(frame[1], b""))
+        self._heartbeats.forget(client)
+        self._removal.remove(client, lambda: self._outbox.answer(frame[1], b""))
 
     def _refuse_close(self, frame: Frame, text: str) -> None:
         self._outbox.answer(frame[1], wire.CloseResponse(error=text).SerializeToString())
-
-    def _drop(self, client: Client) -> None:
-        """Remove a client that does not answer."""
-        logger.info("removed client %s, which does not answer", client.client_id)
-        self._leave(client, lambda: None)
-
-    def _leave(self, client: Client, then: Callable[[], None]) -> None:
-        self._clients.remove(client)
-        self._heartbeats.forget(client)
-        ops = self._subscriptions.end_all(client.client_id)
-        self._journal.put([*ops, records.remove_client(client.client_id)], then)
 
     def _spawn(self, work: Any, name: str) -> None:
         self._tasks.start(work, name)

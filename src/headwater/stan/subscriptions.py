@@ -12,7 +12,6 @@ from headwater.delivery.timers import Timers
 from headwater.model.unique import unique_id
 from headwater.stan import records, refusals
 from headwater.stan.channel import Channel
-from headwater.stan.channels import Channels
 from headwater.stan.clients import Clients
 from headwater.stan.flow import ChannelFlow
 from headwater.stan.journal import Journal
@@ -53,7 +52,6 @@ class Subscriptions:
 
     def __init__(
         self,
-        channels: Channels,
         clients: Clients,
         outbox: Outbox,
         journal: Journal,
@@ -63,7 +61,6 @@ class Subscriptions:
         *,
         replaces_durables: bool = False,
     ) -> None:
-        self._channels = channels
         self._clients = clients
         self._outbox = outbox
         self._journal = journal
@@ -71,6 +68,8 @@ class Subscriptions:
         self._clock = clock
         self._ack_prefix = ack_prefix
         self._replaces_durables = replaces_durables
+        self._channels: dict[str, Channel] = {}
+        """The open channels by name."""
         self._by_ack: dict[bytes, StanSubscription] = {}
         """By ack inbox, all subscriptions."""
         self._of_client: dict[str, dict[StanSubscription, None]] = {}
@@ -87,9 +86,6 @@ class Subscriptions:
         """Whether the last engine was killed, so that deliveries are in doubt."""
         self._recovered: dict[str, tuple[list[FlowRow], list[SubscriptionRow]]] = {}
         """Recorded flows and subscriptions of channels that are not open yet."""
-        channels.on_changed_flow = self.moved
-        channels.on_opened_channel = self._opened
-        channels.on_lost = self._lost
 
     def __len__(self) -> int:
         return len(self._by_ack)
@@ -118,7 +114,9 @@ class Subscriptions:
         """Return the channels with records that are not recovered yet."""
         return sorted(self._recovered)
 
-    def _opened(self, channel: Channel) -> None:
+    def on_opened(self, channel: Channel) -> None:
+        """Recover the recorded subscriptions of a channel."""
+        self._channels[channel.name] = channel
         flows, subscriptions = self._recovered.pop(channel.name, ([], []))
         if self._channel_rows.get(channel.name) != channel.stream.identity:
             # The stream was re-created: the recorded positions belong to the old one.
@@ -161,9 +159,8 @@ class Subscriptions:
 
     # Requests.
 
-    async def subscribe(self, request: Any, reply: bytes) -> None:
-        """Create a subscription and answer, or raise StanRefusedError."""
-        channel = await self._channels.open(request.subject)
+    async def subscribe(self, channel: Channel, request: Any, reply: bytes) -> None:
+        """Create a subscription to a channel and answer, or raise StanRefusedError."""
         key = self._key(request)
         shared = channel.flow(key)
         if shared is not None and key.durable and not key.group and shared.subscriptions:
@@ -243,7 +240,6 @@ class Subscriptions:
             return [records.remove_subscription(subscription.number), records.move_flow(shared)]
         if channel is not None:
             channel.remove(shared.key)
-            self._channels.look_after(channel)
         self._moved.pop(shared, None)
         return [records.remove_flow(shared.number)]
 
@@ -256,7 +252,6 @@ class Subscriptions:
         channel = self._channels.get(subscription.channel)
         if channel is not None:
             channel.leave(subscription)
-            self._channels.look_after(channel)
 
     def end_all(self, client_id: str) -> list[Op]:
         """Close all subscriptions of a client; return the changes to record."""
@@ -277,7 +272,7 @@ class Subscriptions:
             if subscription.shared.flow.acknowledge_all(subscription.member, seqs)
         }
         for shared in touched:
-            self.moved(shared)
+            self.on_moved(shared)
             self._wake(shared)
 
     def _wake(self, shared: SharedFlow) -> None:
@@ -285,7 +280,7 @@ class Subscriptions:
         if channel is not None:
             channel.wake(shared.key)
 
-    def moved(self, shared: SharedFlow) -> None:
+    def on_moved(self, shared: SharedFlow) -> None:
         """Schedule recording a flow's position."""
         if not self._moved:
             self._timers.at(self._clock.steady_ns() + RECORD_EVERY_NS, self)
@@ -342,8 +337,9 @@ class Subscriptions:
             subscription.shared.flow.release(member)
             self._wake(subscription.shared)
 
-    def _lost(self, channel: Channel) -> None:
+    def on_lost(self, channel: Channel) -> None:
         """Remove the subscriptions of a deleted channel."""
+        self._channels.pop(channel.name, None)
         for subscription in list(channel.subscriptions):
             self._by_ack.pop(subscription.ack_inbox.encode(), None)
             self._of_client.get(subscription.client_id, {}).pop(subscription, None)
