@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from pyroaring import BitMap64
 
 from headwater.errors import CorruptionError
 from headwater.model.message import Message
+from headwater.objects.address import BucketAddress
 from headwater.replication.work import NatsOrigin
 from headwater.spark.range_reader import COLUMNS, GoneError, read_batches
 from headwater.spark.read_range import ReadRange
 from headwater.table.datafile import DataFile
+from headwater.table.stored_bytes import ObjectBytes
 from replication.origins import KINDS, site_of
 from spark.files import file_of
 from table.samples import message
@@ -43,6 +46,25 @@ def test_removed_rows_and_those_outside_the_range_are_left_out(tmp_path: Path) -
     file = file_of(tmp_path, [message(seq) for seq in range(1, 40_001)])
     part = range_of(file, first_seq=16_383, last_seq=16_387, removed=BitMap64([16_384]).serialize())
     assert [row["seq"] for row in rows_of(part, ["seq"])] == [16_383, 16_385, 16_386, 16_387]
+
+
+def test_a_file_in_a_bucket_is_read_by_requests_for_the_wanted_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = file_of(tmp_path, [message(seq) for seq in range(1, 40_001)])
+    bucket = BucketAddress(f"file://{tmp_path}")
+    remote = range_of(replace(file, path=str(Path(file.path).relative_to(tmp_path))), bucket=bucket)
+    assert rows_of(remote, ALL) == rows_of(range_of(file), ALL)
+    requested: list[int] = []
+    read = ObjectBytes.read
+
+    def noted(self: ObjectBytes, start: int, length: int, crc: int | None = None) -> bytes:
+        requested.append(length)
+        return read(self, start, length, crc)
+
+    monkeypatch.setattr(ObjectBytes, "read", noted)
+    assert [row["seq"] for row in rows_of(remote, ["seq"])] == list(range(1, 40_001))
+    assert (len(requested), sum(requested) < file.size_bytes / 4) == (3, True), "one for each row group"
 
 
 def test_columns_come_as_they_were_asked_for(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from headwater.errors import CorruptionError
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.table import parquet
+from headwater.table.checked_bytes import ByteRange
 from headwater.table.stored_bytes import LocalBytes, ObjectBytes, SeekableBytes, StoredBytes, stored
 from table.samples import columns
 
@@ -42,6 +44,22 @@ def test_footer_and_row_groups_are_read_by_ranges(file: StoredBytes) -> None:
     assert int(groups[-1].seqs[-1]) == 40_000
 
 
+def test_arrow_runs_python_in_the_thread_of_the_caller_only(
+    file: StoredBytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[threading.Thread] = set()
+
+    class Noted(ByteRange):
+        def read(self, length: int) -> memoryview:
+            threads.add(threading.current_thread())
+            return super().read(length)
+
+    monkeypatch.setattr(parquet, "ByteRange", Noted)
+    footer = parquet.read_footer(file, None)
+    assert len(parquet.read_group(file, footer, 0, 1)) > 0
+    assert threads == {threading.current_thread()}
+
+
 def test_a_wrong_checksum_names_the_file(file: StoredBytes) -> None:
     with pytest.raises(CorruptionError, match=r"file\.parquet is damaged .* footer's checksum"):
         parquet.read_footer(file, 1)
@@ -71,6 +89,26 @@ def test_arrow_reads_it_as_a_file(file: StoredBytes) -> None:
         size - 4,
         b"PAR1",
     )
+
+
+def test_ranges_that_were_fetched_are_not_read_again(file: StoredBytes) -> None:
+    whole, size = file.tail(1 << 30)
+    reads: list[tuple[int, int]] = []
+
+    class Noted(LocalBytes):
+        def read(self, start: int, length: int, crc: int | None = None) -> bytes:
+            reads.append((start, start + length))
+            return super().read(start, length, crc)
+
+    opened = SeekableBytes(Noted(Path(file.name.removeprefix("file://"))), size)
+    opened.fetch([(50_000, 50_100), (4, 100), (150, 200), (190, 195)])
+    assert sorted(reads) == [(4, 200), (50_000, 50_100)]
+    for start, end in ((4, 200), (50, 60), (50_000, 50_100), (150, 200)):
+        opened.seek(start)
+        assert opened.read(end - start) == whole[start:end]
+    assert len(reads) == 2
+    opened.seek(90_000)
+    assert (opened.read(10), reads[2:]) == (whole[90_000:90_010], [(90_000, 90_010)])
 
 
 def test_a_file_without_a_footer_is_damaged(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from headwater.cli.client import AliasedGroup, global_flags
 from headwater.cli.completion import complete_command, complete_names
 from headwater.cli.lazy_commands import LazyCommands
 from headwater.errors import Error, SettingsError
+from headwater.process.ending import EXIT_INTERRUPTED, ProcessEnd
 from headwater.version import VERSION
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
 
 _EPILOG = """\b
 Exit codes:
@@ -75,7 +75,15 @@ complete_names(headwater.params)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit with its code."""
+    """Run a command line, by default that of this process, which then ends, and exit with its code."""
+    if arguments is not None:
+        run(arguments)
+    with ProcessEnd():
+        run(None)
+
+
+def run(arguments: list[str] | None) -> NoReturn:
+    """Run a command line and exit with its code."""
     try:
         headwater.main(arguments, prog_name="headwater", standalone_mode=False)
         sys.exit(0)

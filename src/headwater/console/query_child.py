@@ -19,6 +19,7 @@ from headwater.console.query_guard import tables_of
 from headwater.console.query_tables import table_path, tables_of_store
 from headwater.errors import Error
 from headwater.lake.dataset import StreamDataset
+from headwater.process.ending import ProcessEnd
 
 CELL_LETTERS = 2000
 """A longer value is cut."""
@@ -137,4 +138,5 @@ def _cut(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    with ProcessEnd():
+        main()

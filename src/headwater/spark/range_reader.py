@@ -85,15 +85,17 @@ def _file_batches(
     wanted = {"offset", *names} - {"seq"}
     if file.copied is not None and "headers" in names:
         wanted.add("subject")
-    source = path if isinstance(path, Path) else pa.PythonFile(SeekableBytes(path, file.size_bytes), mode="r")
+    remote = None if isinstance(path, Path) else SeekableBytes(path, file.size_bytes)
+    source = path if remote is None else pa.PythonFile(remote, mode="r")
     options = {"metadata": footer.metadata, "page_checksum_verification": True}
-    # Over a network many small reads cost more than some unwanted bytes.
-    with pq.ParquetFile(source, pre_buffer=not isinstance(path, Path), **options) as opened:
+    with pq.ParquetFile(source, pre_buffer=False, **options) as opened:
         for index, (first, last) in enumerate(footer.bounds):
             if file.base_seq + last < part.first_seq or file.base_seq + first > part.last_seq:
                 continue
             if not keep(file, footer.metadata.row_group(index)):
                 continue
+            if remote is not None:
+                remote.fetch(parquet.column_ranges(footer.metadata.row_group(index), wanted))
             try:
                 rows = opened.read_row_group(index, columns=sorted(wanted), use_threads=False)
             except (pa.ArrowException, OSError, ValueError) as error:

@@ -73,7 +73,7 @@ def _table(content: bytes, name: str) -> pa.Table:
     """Return the content of a part, without reading more than a part may contain."""
     if not pq.ParquetFile(io.BytesIO(content)).schema_arrow.equals(_SCHEMA):
         raise ArchiveError(f"{name} does not have the columns of an archive part")
-    file = pq.ParquetFile(io.BytesIO(content), read_dictionary=list(_BINARY))
+    file = pq.ParquetFile(io.BytesIO(content), read_dictionary=list(_BINARY), pre_buffer=False)
     groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
     if sum(group.num_rows for group in groups) > MAX_ROWS or _unpacked_bytes(content, groups) > MAX_BYTES:
         raise ArchiveError(f"{name} exceeds the size limit of an archive part")

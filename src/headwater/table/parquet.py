@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -338,12 +338,21 @@ def read_group(
     opened = stored(file)
     content = opened.read(start, stop - start, footer.group_crcs[index])
     verify(opened.name, footer, index, content)
-    source = pa.PythonFile(ByteRange(content, start), mode="r")
     try:
-        with pq.ParquetFile(source, metadata=footer.metadata, read_dictionary=["subject"]) as parquet:
+        with decoder(ByteRange(content, start), footer) as parquet:
             return RowGroup(parquet.read_row_group(index, use_threads=False), base_seq, copied)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise damaged(opened.name, footer, index, str(error)) from error
+
+
+def decoder(source: ByteRange | pa.NativeFile, footer: Footer) -> pq.ParquetFile:
+    """Return what decodes row groups of a file; all of it runs in the calling thread.
+
+    Arrow would otherwise read ahead on threads of its own, which may release Python's memory while the
+    interpreter ends (`process/ending.py`), and what we pass is in memory already.
+    """
+    file = pa.PythonFile(source, mode="r") if isinstance(source, ByteRange) else source
+    return pq.ParquetFile(file, metadata=footer.metadata, read_dictionary=["subject"], pre_buffer=False)
 
 
 def verify(name: Path | str, footer: Footer, index: int, content: bytes | memoryview) -> None:
@@ -375,9 +384,19 @@ def _codec(compression: str, packed: Mapping[str, str]) -> dict[str, Any]:
 
 def _place(group: Any) -> tuple[int, int]:
     """Return where the bytes of a row group begin and end."""
-    chunks = [group.column(index) for index in range(group.num_columns)]
-    starts = [chunk.dictionary_page_offset or chunk.data_page_offset for chunk in chunks]
-    return min(starts), max(s + c.total_compressed_size for s, c in zip(starts, chunks, strict=True))
+    starts, ends = zip(*column_ranges(group), strict=True)
+    return min(starts), max(ends)
+
+
+def column_ranges(
+    group: pq.RowGroupMetaData, wanted: Container[str] | None = None
+) -> Iterator[tuple[int, int]]:
+    """Yield where the bytes of each column begin and end, of all columns or the wanted ones."""
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        if wanted is None or chunk.path_in_schema in wanted:
+            start = chunk.dictionary_page_offset or chunk.data_page_offset
+            yield start, start + chunk.total_compressed_size
 
 
 def _ends(lengths: Lengths) -> Int64s:

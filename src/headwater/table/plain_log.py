@@ -125,7 +125,7 @@ def read(directory: Path, disk: Disk) -> tuple[LogState, list[DataFile]] | None:
 
 def _actions_of(checkpoint: bytes) -> Iterator[dict[str, Any]]:
     """Yield the actions of a checkpoint as its commits would hold them, without those of removed files."""
-    file = pq.ParquetFile(pa.BufferReader(checkpoint))
+    file = pq.ParquetFile(pa.BufferReader(checkpoint), pre_buffer=False)
     if not _CHECKPOINT_KINDS.issuperset(file.schema_arrow.names):
         raise _UnknownError("checkpoint")
     table = file.read(columns=list(_CHECKPOINT_COLUMNS), use_threads=False)

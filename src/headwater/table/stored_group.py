@@ -57,7 +57,7 @@ class StoredFile:
             with file.open("rb") as opened:
                 self._view = memoryview(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
             # What was taken out of the map keeps it; the last of that closes it.
-            self._mapped = self._opened(pa.BufferReader(pa.py_buffer(self._view)))
+            self._mapped = parquet.decoder(pa.BufferReader(pa.py_buffer(self._view)), footer)
 
     def __enter__(self) -> StoredFile:
         return self
@@ -83,14 +83,11 @@ class StoredFile:
         try:
             if self._mapped is not None:
                 return self._mapped.read_row_group(index, columns=columns, use_threads=False)
-            source = pa.PythonFile(ByteRange(content, self.footer.places[index][0]), mode="r")
-            with self._opened(source) as opened:
+            source = ByteRange(content, self.footer.places[index][0])
+            with parquet.decoder(source, self.footer) as opened:
                 return opened.read_row_group(index, columns=columns, use_threads=False)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise parquet.damaged(self.name, self.footer, index, str(error)) from error
-
-    def _opened(self, source: pa.NativeFile) -> pq.ParquetFile:
-        return pq.ParquetFile(source, metadata=self.footer.metadata, read_dictionary=["subject"])
 
     def _content(self, index: int) -> bytes | memoryview:
         start, stop = self.footer.places[index]

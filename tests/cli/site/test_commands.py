@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headwater.cli.contexts import ContextFolder
-from headwater.cli.main import EXIT_INTERRUPTED
+from headwater.process.ending import EXIT_INTERRUPTED
 from headwater.site.run_record import Running, RunRecord, lives, read_record, write_record
 from jetstreams import Shell
 from topologies import CINEMAS, cinemas, write_yaml
