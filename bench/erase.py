@@ -19,7 +19,7 @@ from headwater.clock import DrivenClock
 from headwater.disk import RealDisk
 from headwater.model.stream import StreamConfig
 from headwater.settings import Settings
-from headwater.stream.store import Services
+from headwater.stream.services import Services
 from headwater.stream.stream import Stream
 from headwater.stream.view import RunCache
 

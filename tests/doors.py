@@ -30,7 +30,7 @@ from headwater.ingest.ingest import Ingest
 from headwater.journal.head_journal import JournalPeer
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
-from headwater.stream.store import Services
+from headwater.stream.services import Services
 from headwater.stream.view import RunCache
 from headwater.upstreams.upstreams import Upstreams
 from headwater.wire.frames import Frame

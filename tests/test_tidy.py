@@ -32,7 +32,9 @@ WITHOUT_TEST = {
     "model/message.py": "a tuple without behaviour",
     "model/run.py": "a Protocol; its two implementations are tested",
     "objects/objects.py": "a Protocol; tests/contracts/test_objects.py is its suite",
+    "store/repair_job.py": "values without behaviour",
     "stream/listener.py": "a Protocol; its implementation is tests/delivery/test_consumers.py's",
+    "stream/services.py": "values without behaviour",
 }
 DIALECT = re.compile(
     r"\b(anew|elsewhere|told|tells of|lets? go|has no sense|fares?|mend(s|ed|ing)?|stands in|lies in"

@@ -41,7 +41,7 @@ from headwater.monitor.served_account import ServedAccount
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stan.role import serving_role
-from headwater.stream.store import Services
+from headwater.stream.services import Services
 from headwater.upstreams.upstream import Upstream
 from headwater.upstreams.upstreams import Upstreams
 from headwater.web.page_server import Handler, PageServer

@@ -18,7 +18,7 @@ from headwater.ingest import ingest as module
 from headwater.ingest.ingest import Ingest
 from headwater.log.segment import Position
 from headwater.model.stream import StreamConfig
-from headwater.stream.store import Services
+from headwater.stream.services import Services
 from headwater.stream.stream import Stream
 from hung_streams import hung_disk
 from servers import nats_server

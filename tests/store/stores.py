@@ -19,7 +19,8 @@ from headwater.stan.clients import Client
 from headwater.stan.flow import ChannelFlow
 from headwater.stan.records import Records
 from headwater.stan.subscription import FlowKey, SharedFlow
-from headwater.store.repair import Options, Repair, Repaired
+from headwater.store.repair import Repair, Repaired
+from headwater.store.repair_job import Options
 from headwater.store.verify import Report, verify
 from headwater.stream.stream import Stream
 
@@ -122,3 +123,9 @@ def forget(store: Path, name: str) -> None:
     with sqlite3.connect(store / "catalog.db") as db:
         db.execute("PRAGMA foreign_keys=ON")
         db.execute("DELETE FROM streams WHERE name = ?", (name,))
+
+
+def checkpoints(store: Path, name: str = "ORDERS") -> list[Path]:
+    """Return the checkpoint of a stream and its copy."""
+    home = store / "$G" / name
+    return [home / "checkpoint", home / "checkpoint.copy"]

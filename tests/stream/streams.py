@@ -15,7 +15,7 @@ from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.model.stream import StreamConfig
 from headwater.settings import Settings
-from headwater.stream.store import Services
+from headwater.stream.services import Services
 from headwater.stream.stream import Stream
 from headwater.stream.view import RunCache
 

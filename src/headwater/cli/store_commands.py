@@ -157,7 +157,8 @@ def repair(store: Path, only: str, dry_run: bool, forget_missing: bool, as_json:
     as lost, so that readers see a gap and their sequences are not used again. Make a copy of the store first
     if you can.
     """
-    from headwater.store.repair import Options, Repair
+    from headwater.store.repair import Repair
+    from headwater.store.repair_job import Options
 
     if (store / MARK).exists():
         _leave(

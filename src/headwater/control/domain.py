@@ -39,7 +39,7 @@ from headwater.fence import Fence
 from headwater.model.names import directory_name
 from headwater.model.stream import Storage, StreamConfig
 from headwater.model.times import SECOND
-from headwater.stream.store import Services
+from headwater.stream.services import Services
 from headwater.stream.stream import Stream
 from headwater.threads import on_thread
 from headwater.wire.stream_json import encode_config

@@ -13,7 +13,7 @@ from headwater.control.catalog_rows import StreamRow
 from headwater.control.directories import AccountDirectories
 from headwater.control.stream_removals import StreamRemovals
 from headwater.model.stream import Storage, StreamConfig
-from headwater.stream.store import Services
+from headwater.stream.services import Services
 from headwater.stream.stream import Stream
 from headwater.threads import on_thread
 from headwater.wire.stream_json import encode_config

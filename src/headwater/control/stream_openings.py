@@ -15,7 +15,7 @@ from headwater.control.reconciliation import Reconciliation
 from headwater.control.reopening import Reopening
 from headwater.errors import Error
 from headwater.model.stream import Storage
-from headwater.stream.store import Services
+from headwater.stream.services import Services
 from headwater.stream.stream import Stream
 from headwater.threads import on_thread
 from headwater.wire.stream_json import decode_config

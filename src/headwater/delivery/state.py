@@ -11,17 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from headwater.delivery import change
-from headwater.delivery.outstanding import (
-    NEVER,
-    QUEUED,
-    Delivery,
-    Outstanding,
-    PendingDelivery,
-    Unsettled,
-)
+from headwater.delivery.delivery_rules import DeliveryRules
+from headwater.delivery.outstanding import NEVER, QUEUED, Delivery, Outstanding, PendingDelivery, Unsettled
 from headwater.delivery.redelivered import Redelivered
 from headwater.delivery.unwritten import Facts, Unwritten
-from headwater.model.consumer import AckPolicy, ConsumerConfig, DeliverPolicy, SequenceInfo
+from headwater.model.consumer import AckPolicy, ConsumerConfig, SequenceInfo
 
 
 class ConsumerState:
@@ -50,11 +44,7 @@ class ConsumerState:
     def configure(self, config: ConsumerConfig) -> None:
         """Continue with another config; delivered messages keep their deadlines."""
         self._policy = config.ack_policy
-        self._takes_all = config.deliver_policy is DeliverPolicy.ALL
-        # Without an ack wait (ack policies none and flow control) nothing becomes due by itself.
-        self._waits = config.backoff or ((config.ack_wait,) if config.ack_wait > 0 else (NEVER,))
-        self._max_deliver = max(config.max_deliver, 0)
-        self._max_ack_pending = config.max_ack_pending if config.ack_policy is not AckPolicy.NONE else 0
+        self._rules = DeliveryRules.of(config)
 
     @property
     def delivered(self) -> SequenceInfo:
@@ -90,14 +80,12 @@ class ConsumerState:
     def num_redelivered(self) -> int:
         """Return how many unsettled messages were delivered more than once or given up."""
         # With max_deliver 1 nothing is redelivered, and given-up messages are not shown as redelivered.
-        return 0 if self._max_deliver == 1 else len(self._redelivered)
+        return 0 if self._rules.delivers_once else len(self._redelivered)
 
     @property
     def room(self) -> int | None:
         """Return how many new messages may be delivered, or None without a limit."""
-        if self._max_ack_pending <= 0:
-            return None
-        return max(self._max_ack_pending - len(self._pending), 0)
+        return self._rules.room(len(self._pending))
 
     def pending(self, seq: int) -> PendingDelivery | None:
         """Return the unsettled delivery of a message, or None."""
@@ -122,7 +110,7 @@ class ConsumerState:
 
     def has_settled(self, seq: int) -> bool:
         """Return whether the message was delivered and settled, regardless of the filter."""
-        return self._takes_all and seq < self._next_seq and not self.needs(seq)
+        return self._rules.takes_all and seq < self._next_seq and not self.needs(seq)
 
     def deliver(self, seq: int, now: int) -> Delivery:
         """Record the delivery of a message, the first or a further one."""
@@ -132,7 +120,7 @@ class ConsumerState:
         self._count(seq, count)
         self._consumer_seq += 1
         self._delivered_at = now
-        self._pending.arm(seq, now, self._deadline(count, now))
+        self._pending.arm(seq, now, self._rules.deadline(count, now))
         self._unwritten.touch(seq)
         return Delivery(self._consumer_seq, count + 1)
 
@@ -148,7 +136,7 @@ class ConsumerState:
         if self._policy is AckPolicy.NONE:
             self._floor_consumer, self._floor_stream = self._consumer_seq, self._stream_seq
         else:
-            self._pending.add_run(seqs, start, now, self._deadline(0, now))
+            self._pending.add_run(seqs, start, now, self._rules.deadline(0, now))
             self._unwritten.touched.update(seqs)
         return start
 
@@ -203,7 +191,7 @@ class ConsumerState:
         """Restart the ack wait; return whether the message was pending."""
         if seq not in self._pending:
             return False
-        self._pending.postpone(seq, now, self._deadline(self._redelivered.get(seq), now))
+        self._pending.postpone(seq, now, self._rules.deadline(self._redelivered.get(seq), now))
         self._unwritten.touch(seq)
         return True
 
@@ -218,11 +206,11 @@ class ConsumerState:
         """
         due = self._pending.due(now)
         for seq in due:
-            if self._max_deliver == 1:
+            if self._rules.delivers_once:
                 self._give_up(seq)
             else:
                 self._enqueue(seq)
-        return [] if self._max_deliver == 1 else due
+        return [] if self._rules.delivers_once else due
 
     def take_given_up(self) -> list[Unsettled]:
         """Return and remove the messages that reached max_deliver and were never settled."""
@@ -342,12 +330,9 @@ class ConsumerState:
     def _uncount_below(self, seq: int) -> None:
         self._unwritten.recount(*self._redelivered.pop_below(seq))
 
-    def _deadline(self, redeliveries: int, now: int) -> int:
-        return min(now + self._waits[min(redeliveries, len(self._waits) - 1)], NEVER)
-
     def _spent(self, seq: int) -> bool:
         """Return whether a pending message has reached max_deliver."""
-        return 0 < self._max_deliver <= self._redelivered.get(seq) + 1
+        return self._rules.is_last(self._redelivered.get(seq) + 1)
 
     def _enqueue(self, seq: int) -> None:
         self._pending.enqueue(seq)

@@ -20,7 +20,7 @@ from headwater.fence import NO_FENCE, Fence
 from headwater.log.checkpoint_copy import SUFFIX
 from headwater.settings import Settings
 from headwater.store.fetched_table import fetch
-from headwater.stream.store import Services
+from headwater.stream.services import Services
 from headwater.stream.view import RunCache
 from headwater.table.bucket_tables import BucketTables
 from headwater.table.remote_table import read_remote

@@ -24,7 +24,8 @@ from headwater.store.copy_check import OpenedStream
 from headwater.store.finding import Finding, Kind, note, of_stream, problem
 from headwater.store.shadow import shadow
 from headwater.stream.missing_log import MissingLogError
-from headwater.stream.store import Services, Store
+from headwater.stream.services import Services
+from headwater.stream.store import Store
 from headwater.table.found_file import read_found
 from headwater.table.salvage import shown
 from headwater.table.staging import UNCLAIMED

@@ -6,24 +6,18 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
-from headwater.clock import Clock
-from headwater.disk import Disk
 from headwater.errors import CorruptionError
-from headwater.fence import NO_FENCE, Fence
+from headwater.fence import NO_FENCE
 from headwater.log import checkpoint, checkpoint_copy
 from headwater.log.log import Log
-from headwater.meters import Meters
 from headwater.model.adopted import Adopted
 from headwater.model.message import Message
 from headwater.model.stream import Storage, StreamConfig
 from headwater.objects.object_error import ObjectError
-from headwater.settings import Settings
 from headwater.stream import coverage
 from headwater.stream.head import Head
 from headwater.stream.ledger import Ledger, decode
@@ -31,16 +25,14 @@ from headwater.stream.live_runs import LiveRun, ReadRun, live_part, read_live_ru
 from headwater.stream.missing_log import MissingLogError, had_checkpoint, missing_checkpoint
 from headwater.stream.replay import Replay, keeps_history
 from headwater.stream.replica.adoptions import Adoptions
-from headwater.stream.retention.account_room import FreeBytes
-from headwater.stream.retention.quota import Quota
 from headwater.stream.retention.removal import FILE_OVERHEAD, MEMORY_OVERHEAD
-from headwater.stream.view import RunCache, View
-from headwater.table.bucket_tables import BucketTables, require_local
+from headwater.stream.services import Services
+from headwater.stream.view import View
+from headwater.table.bucket_tables import require_local
 from headwater.table.staging import UNCLAIMED, Staging
 from headwater.table.table import ConflictError, Table
 from headwater.table.table_storage import LocalTableStorage, TableStorage
 from headwater.threads import ThreadShare
-from headwater.wire.frames import MAX_SIZE
 
 ADOPTION = "headwater-adoption"
 """The application transaction in the table that names the last sequence of the last file adopted."""
@@ -52,39 +44,6 @@ MOST_THREADS = 3
 
 _T = TypeVar("_T")
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What the streams of an engine share."""
-
-    settings: Settings
-    clock: Clock
-    file_disk: Disk
-    memory_disk: Disk
-    cache: RunCache
-    sync_executor: Executor
-    """Runs appends and syncs, which publishers wait for."""
-    work_executor: Executor
-    """Runs reads, folds and compaction."""
-    send: Callable[[bytes], None] = lambda frames: None
-    """Sends frames to nats-server."""
-    max_payload: Callable[[], int] = lambda: MAX_SIZE
-    """Returns the largest headers and data together that nats-server takes from us."""
-    client_limit: int = -1
-    """The same for what clients publish, where the server takes more than they may; -1 leaves it to it."""
-    free_bytes: FreeBytes = lambda storage: None
-    """Returns what the account may store beyond all that its streams hold; None without a limit."""
-    domain: str = ""
-    """The JetStream domain that acknowledgements name."""
-    atomic_quota: Quota = field(default_factory=Quota)
-    fast_quota: Quota = field(default_factory=Quota)
-    fence: Fence = NO_FENCE
-    """Whether this engine still owns the store."""
-    tables: BucketTables | None = None
-    """Where the tables of new streams are kept, if not in the store."""
-    meters: Meters = field(default_factory=Meters)
-    """Counts and times what the streams do."""
 
 
 class Store:

@@ -37,7 +37,8 @@ from headwater.stream.retention.hold import StreamHolds
 from headwater.stream.retention.late_limits import LateLimits
 from headwater.stream.retention.retention import StreamRetention
 from headwater.stream.sequencer import Sequencer
-from headwater.stream.store import Services, Store
+from headwater.stream.services import Services
+from headwater.stream.store import Store
 from headwater.stream.stored_sizes import StoredSizes
 from headwater.wire.pub_ack import PubAcks
 
