@@ -59,6 +59,28 @@ async def test_the_last_warnings_are_served_while_the_engine_runs(tmp_path: Path
     assert body["dropped"] == 0
 
 
+async def test_the_end_of_the_log_is_served_from_a_level_on(tmp_path: Path) -> None:
+    monitor = EngineMonitor(Settings(), tmp_path)
+    log = logging.getLogger("headwater.probe")
+    log.setLevel(logging.DEBUG)
+    try:
+        async with monitor.running():
+            log.debug("asked")
+            log.info("folded", extra={"stream": "ORDERS"})
+            log.warning("slow")
+    finally:
+        log.setLevel(logging.NOTSET)
+
+    async def messages(**query: str) -> list[str]:
+        lines = json.loads((await monitor.pages.by_path["/log"](query))[2])["lines"]
+        return [each["message"] for each in lines if each["logger"] == "headwater.probe"]
+
+    assert await messages() == ["slow", "folded stream=ORDERS", "asked"]
+    assert await messages(level="info") == ["slow", "folded stream=ORDERS"]
+    assert await messages(level="warning", limit="5") == ["slow"]
+    assert (await monitor.pages.by_path["/log"]({"level": "loud"}))[0] == 400
+
+
 async def test_a_running_engine_counts_what_is_published_and_a_standby_says_that_it_waits(
     tmp_path: Path,
 ) -> None:
@@ -79,6 +101,10 @@ async def test_a_running_engine_counts_what_is_published_and_a_standby_says_that
         status, body = await read(f"{where(first)}/history")
         assert (status, len(json.loads(body)["rows"]) >= 1) == (200, True)
         assert json.loads((await read(f"{where(first)}/warnings"))[1])["dropped"] == 0
+        lines = json.loads((await read(f"{where(first)}/log?level=info"))[1])["lines"]
+        assert any("monitoring on" in each["message"] for each in lines)
+        assert json.loads((await read(f"{where(first)}/table?stream=ORDERS"))[1])["last_seq"] == 3
+        assert json.loads((await read(f"{where(first)}/replicator"))[1])["jobs"] == []
 
         second = RunningEngine(tmp_path / "second", (*options, "--port", str(free_port())), first.store)
         second.directory.mkdir()

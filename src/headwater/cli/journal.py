@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import TextIO
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+from headwater.record_fields import fields_of, shown_fields
 
 
 def start_journal(level: str, form: str, stream: TextIO | None = None) -> None:
@@ -27,7 +26,7 @@ class TextLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, followed by its traceback if there is one."""
-        said = "".join(f" {key}={_plain(value)}" for key, value in _fields(record).items())
+        said = shown_fields(record)
         line = f"{_time(record)} {record.levelname.lower()} {record.name}: {record.getMessage()}{said}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
@@ -42,16 +41,11 @@ class JsonLine(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
-            **_fields(record),
+            **fields_of(record),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)
-
-
-def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
-    """Return the fields passed as `extra`."""
-    return {key: value for key, value in vars(record).items() if key not in _STANDARD}
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -59,9 +53,3 @@ def _time(record: logging.LogRecord) -> str:
     return (
         datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     )
-
-
-def _plain(value: Any) -> str:
-    """Return a value as one word; others are quoted as JSON."""
-    text = str(value)
-    return json.dumps(text) if not text or any(c.isspace() or c in '"=' for c in text) else text

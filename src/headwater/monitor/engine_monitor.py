@@ -15,7 +15,7 @@ from headwater.monitor.history_sampler import HistorySampler
 from headwater.monitor.history_stream import HistoryStream
 from headwater.monitor.loop_delay import measure
 from headwater.monitor.metrics import Metrics
-from headwater.monitor.recent_warnings import RecentWarnings
+from headwater.monitor.recent_log import MOST_WARNINGS, RecentLog
 from headwater.monitor.serving_state import ServingState
 from headwater.settings import Settings
 from headwater.web.page_server import PageServer
@@ -36,8 +36,9 @@ class EngineMonitor:
         self.metrics = Metrics(self.status, self.meters, store, settings.metrics_streams)
         written = HistoryStream(settings.history_stream) if settings.history_stream else None
         self._history = HistorySampler(self.status, self.meters, store, written)
-        self._warnings = RecentWarnings()
-        self.pages = EnginePages(self.status, self.metrics, self._history, self._warnings)
+        self._log = RecentLog()
+        self._warnings = RecentLog(logging.WARNING, MOST_WARNINGS)
+        self.pages = EnginePages(self.status, self.metrics, self._history, self._log, self._warnings)
         self._server: PageServer | None = None
         """The server of the pages once it has the port."""
         self._bound = 0
@@ -50,11 +51,13 @@ class EngineMonitor:
             asyncio.create_task(measure(self.meters.loop_delay), name="loop delay"),
             asyncio.create_task(self._history.sample_until_cancelled(), name="history"),
         ]
-        _ENGINE_LOGGER.addHandler(self._warnings)
+        for kept in (self._log, self._warnings):
+            _ENGINE_LOGGER.addHandler(kept)
         try:
             yield
         finally:
-            _ENGINE_LOGGER.removeHandler(self._warnings)
+            for kept in (self._log, self._warnings):
+                _ENGINE_LOGGER.removeHandler(kept)
             for task in tasks:
                 task.cancel()
             if self._server is not None:

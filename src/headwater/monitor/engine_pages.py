@@ -1,16 +1,19 @@
-"""The pages of an engine: liveness, readiness, metrics, history, warnings, and links to them."""
+"""The pages of an engine: liveness, readiness, metrics, history, log, tables, and links to them."""
 
 from __future__ import annotations
 
 import html
+import logging
 
 import msgspec
 
 from headwater.monitor.exposition import CONTENT_TYPE
 from headwater.monitor.history_sampler import HistorySampler
 from headwater.monitor.metrics import Metrics
-from headwater.monitor.recent_warnings import RecentWarnings
+from headwater.monitor.recent_log import MOST_KEPT, RecentLog
+from headwater.monitor.replicator_page import ReplicatorPage
 from headwater.monitor.serving_state import EnginePhase, ServingState
+from headwater.monitor.table_page import TablePage, bounded
 from headwater.version import VERSION
 from headwater.web.page_server import Answer, Handler, Query
 
@@ -21,10 +24,16 @@ class EnginePages:
     """Every page that an engine serves, by path; accounts add theirs while they are served."""
 
     def __init__(
-        self, status: ServingState, metrics: Metrics, history: HistorySampler, warnings: RecentWarnings
+        self,
+        status: ServingState,
+        metrics: Metrics,
+        history: HistorySampler,
+        log: RecentLog,
+        warnings: RecentLog,
     ) -> None:
         self._status = status
         self._metrics = metrics
+        self._logged = log
         self._warned = warnings
         self.by_path: dict[str, Handler] = {
             "/": self._index,
@@ -33,6 +42,9 @@ class EnginePages:
             "/metrics": self._scrape,
             "/history": history.page,
             "/warnings": self._warnings,
+            "/log": self._log,
+            "/table": TablePage(status).page,
+            "/replicator": ReplicatorPage(status).page,
         }
 
     def add(self, pages: dict[str, Handler]) -> None:
@@ -80,4 +92,16 @@ class EnginePages:
     async def _warnings(self, query: Query) -> Answer:
         """Answer the last warnings and errors that were logged, without secrets."""
         body = {"dropped": self._warned.dropped, "warnings": self._warned.listed()}
+        return 200, "application/json", msgspec.json.encode(body) + b"\n"
+
+    async def _log(self, query: Query) -> Answer:
+        """Answer the last lines of the log of at least a `level`, at most `limit`, without secrets."""
+        level = query.get("level", "debug").upper()
+        least = logging.getLevelNamesMapping().get(level)
+        if least is None:
+            return 400, _TEXT, b"level must be debug, info, warning or error\n"
+        body = {
+            "dropped": self._logged.dropped,
+            "lines": self._logged.listed(least, bounded(query, "limit", 200, MOST_KEPT)),
+        }
         return 200, "application/json", msgspec.json.encode(body) + b"\n"

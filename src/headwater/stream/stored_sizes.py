@@ -26,6 +26,16 @@ class StoredSizes:
         return self._store.log.size_bytes
 
     @property
+    def files(self) -> tuple[DataFile, ...]:
+        """Return the data files of the current version of the table, in the order of their sequences."""
+        return self._store.table.files
+
+    @property
+    def table_version(self) -> int:
+        """Return the number of that version."""
+        return self._store.table.version
+
+    @property
     def table_files(self) -> int:
         """Return how many data files the current version of the table has."""
         return len(self._store.table.files)

@@ -24,6 +24,7 @@ from headwater.upstreams.durables import Durables
 from headwater.upstreams.holds import UpstreamHolds
 from headwater.upstreams.leases import Leases
 from headwater.upstreams.planner import CursorAt
+from headwater.upstreams.replicator_jobs import ReplicatorJobs
 from headwater.upstreams.staging import remove_staged
 from headwater.upstreams.upstream import Upstream
 
@@ -43,7 +44,9 @@ class Commits:
         holds: UpstreamHolds,
         durables: Durables,
         clock: Clock,
+        jobs: ReplicatorJobs,
     ) -> None:
+        self._jobs = jobs
         self._upstreams_of = upstreams_of
         """Returns the upstreams of a stream by its name."""
         self._leases = leases
@@ -66,10 +69,12 @@ class Commits:
     async def _all(self, body: bytes) -> Committed:
         taken: list[int] = []
         refused: list[str] = []
-        for run in receipts.runs(decode_receipts(body), self._leases.identities):
+        decoded = decode_receipts(body)
+        for run in receipts.runs(decoded, self._leases.identities):
             count, why = await self._commit(receipts.joined(run), [receipt.work for receipt in run])
             taken += [count, *[0] * (len(run) - 1)]
             refused += [why] * len(run)
+        self._jobs.returned(decoded, taken, refused)
         return Committed(taken=tuple(taken), refused=tuple(refused))
 
     async def _commit(self, receipt: Receipt, works: Sequence[str]) -> tuple[int, str]:

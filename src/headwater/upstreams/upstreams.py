@@ -27,6 +27,7 @@ from headwater.replication.work import (
     NatsOrigin,
     Plan,
     PlanRequest,
+    Work,
     commit_subject,
     decode_plan_request,
     encode,
@@ -42,6 +43,7 @@ from headwater.upstreams.observer import UpstreamObserver
 from headwater.upstreams.origins import Origins
 from headwater.upstreams.pending_upstreams import LOOK_NS, PendingUpstreams
 from headwater.upstreams.planning import Planning
+from headwater.upstreams.replicator_jobs import ReplicatorJobs
 from headwater.upstreams.resume_point import Resumption
 from headwater.upstreams.staging import StagingSweep
 from headwater.upstreams.upstream import Upstream, upstreams_of
@@ -122,7 +124,9 @@ class Upstreams:
         """The upstreams of each stream, by the stream's name."""
         self._leases = Leases(single=is_single, steady_ns=clock.steady_ns)
         """Which ranges replicators work on."""
-        self._commits = Commits(self.of, self._leases, self._holds, self._durables, clock)
+        self._is_single = is_single
+        self.jobs = ReplicatorJobs(clock.now_ns)
+        self._commits = Commits(self.of, self._leases, self._holds, self._durables, clock, self.jobs)
         self._sweep = StagingSweep(lambda work: work in self._leases.identities)
         self._sids: list[bytes] = []
         """Our subscriptions to the requests of replicators."""
@@ -263,6 +267,9 @@ class Upstreams:
             logger.warning("cannot decode a replicator's request: %s", error)
             return
         self._leases.renew(request)
+        self.jobs.asked(request.name, request.under_way)
+        if self._is_single:
+            self.jobs.forget_others(request.name)
         request = msgspec.structs.replace(request, slots=max(request.slots, 1))
         self._begin("plan", self._answer_plan(frame[1], proven, request))
 
@@ -308,7 +315,12 @@ class Upstreams:
             except TimeoutError:
                 pass
         self.plans += bool(works)
+        self.jobs.planned(request.name, works, self._origin_of)
         self._connection.publish(reply, self._proofs.answer(proven, encode(Plan(works=tuple(works)))))
+
+    def _origin_of(self, work: Work) -> str:
+        found = (upstream for upstream in self.of(work.target) if upstream.id == work.upstream)
+        return next((upstream.source.name for upstream in found), "")
 
     async def _answer_commit(self, reply: bytes, proven: Proven) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Tests of monitor.recent_warnings."""
+"""Tests of monitor.recent_log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from headwater.monitor.recent_warnings import MOST_LETTERS, RecentWarnings, without_secrets
+from headwater.monitor.recent_log import MOST_LETTERS, RecentLog, without_secrets
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def log() -> logging.Logger:
 
 
 def test_warnings_are_kept_newest_first_and_the_oldest_are_dropped(log: logging.Logger) -> None:
-    kept = RecentWarnings(2)
+    kept = RecentLog(logging.WARNING, 2)
     log.addHandler(kept)
     log.info("fine")
     for number in range(3):
@@ -30,7 +30,7 @@ def test_warnings_are_kept_newest_first_and_the_oldest_are_dropped(log: logging.
 
 
 def test_a_message_that_repeats_is_one_entry_with_its_count(log: logging.Logger) -> None:
-    kept = RecentWarnings()
+    kept = RecentLog(logging.WARNING)
     log.addHandler(kept)
     for _ in range(5):
         log.error("no space left")
@@ -42,7 +42,7 @@ def test_a_message_that_repeats_is_one_entry_with_its_count(log: logging.Logger)
 
 
 def test_an_exception_is_named_without_its_traceback(log: logging.Logger) -> None:
-    kept = RecentWarnings()
+    kept = RecentLog(logging.WARNING)
     log.addHandler(kept)
     try:
         raise OSError("read failed")
@@ -55,7 +55,7 @@ def test_a_record_that_cannot_be_formatted_does_not_raise(
     log: logging.Logger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging, "raiseExceptions", False)
-    kept = RecentWarnings()
+    kept = RecentLog(logging.WARNING)
     log.addHandler(kept)
     log.warning("%d", "no number")
     assert kept.listed() == []
@@ -88,3 +88,22 @@ def test_a_huge_message_is_cut_before_it_is_searched(part: str) -> None:
 def test_addresses_without_secrets_stay_and_long_messages_are_cut() -> None:
     assert without_secrets("cannot reach nats://host:4222/x") == "cannot reach nats://host:4222/x"
     assert len(without_secrets("x" * 5000)) == MOST_LETTERS
+
+
+def test_lines_of_a_level_are_listed_with_their_fields_and_without_secrets(log: logging.Logger) -> None:
+    kept = RecentLog(most=4)
+    log.addHandler(kept)
+    log.debug("first")
+    log.debug("asked")
+    log.info("folded", extra={"stream": "ORDERS", "token": "abc"})
+    log.warning("slow")
+    log.info("connected to nats://me:pw@host")
+    assert [each["message"] for each in kept.listed()] == [
+        "connected to nats://…@host",
+        "slow",
+        "folded stream=ORDERS token=…",
+        "asked",
+    ]
+    assert [each["level"] for each in kept.listed(logging.INFO, 2)] == ["info", "warning"]
+    assert [each["message"] for each in kept.listed(logging.WARNING)] == ["slow"]
+    assert kept.dropped == 1
