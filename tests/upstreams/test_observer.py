@@ -93,3 +93,32 @@ async def test_an_origin_that_answers_nonsense_shows_it_and_delays_no_other(
         info = await door.asker.ask("STREAM.INFO.E")
         assert info["sources"][0]["error"]["description"]
     assert "never retrieved" not in caplog.text
+
+
+async def test_an_origin_that_has_not_grown_is_not_looked_at_again_for_each_info(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.upstreams.upstreams.WATCH_S", 3600)
+    monkeypatch.setattr("headwater.upstreams.upstreams.FRESH_NS", 0)
+    monkeypatch.setattr("headwater.upstreams.upstreams.QUIET_FRESH_NS", 3600 * 10**9)
+    async with copying(tmp_path) as (door, _):
+        await create(door, name="O", subjects=["o"])
+        await publish(door, "o", 4)
+        await create(door, name="M", mirror={"name": "O"})
+        (upstream,) = door.upstreams.of("M")
+        observer = door.upstreams._observer
+        await observer.check(upstream, 0)
+        looked: list[int] = []
+        look = observer.look
+
+        async def counted(*arguments: Any) -> Any:
+            looked.append(1)
+            return await look(*arguments)
+
+        monkeypatch.setattr(observer, "look", counted)
+        for _ in range(3):
+            assert (await door.asker.ask("STREAM.INFO.M"))["mirror"]["lag"] == 4
+        assert not looked
+        await publish(door, "o", 1)
+        assert (await door.asker.ask("STREAM.INFO.M"))["mirror"]["lag"] == 5
+        assert looked

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headwater.api.advisories import Advisories
+from headwater.api.config_texts import ConfigTexts
 from headwater.api.transfers import Transfers
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
@@ -41,6 +42,7 @@ class ApiContext:
     peers: Callable[[], list[JournalPeer]] = list
     """Returns the servers that keep copies of the store's journal, besides the leader."""
     counters: RequestCounts = field(default_factory=RequestCounts)
+    config_texts: ConfigTexts = field(default_factory=ConfigTexts)
 
     def count(self, error: ApiError | None) -> None:
         """Count an answer."""

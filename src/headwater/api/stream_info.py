@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from headwater.api.cluster_info import cluster_info
 from headwater.api.context import ApiContext
 from headwater.api.request import API_LEVEL, VERSION
@@ -25,15 +23,11 @@ async def stream_info(
     progress: bool = False,
 ) -> Json:
     """Return the StreamInfo; its parts depend on the request, as in nats-server."""
-    config = config_json(stream.config)
-    if versions:
-        config["metadata"] = _with_versions(stream.config)
     state = await stream.reading.state() if state is None else state
-    counted = msgspec.structs.replace(state, consumer_count=context.consumers.count(stream))
     info: Json = {
-        "config": config,
+        "config": _versioned(stream.config) if versions else context.config_texts.of(stream),
         "created": format_time(stream.created_ns),
-        "state": state_json(counted),
+        "state": {**state_json(state), "consumer_count": context.consumers.count(stream)},
     }
     if domain and context.domain_name:
         info["domain"] = context.domain_name
@@ -52,7 +46,7 @@ async def stream_info(
     return info
 
 
-def _with_versions(config: StreamConfig) -> dict[str, str]:
-    """Return the metadata with the server's version and API level, which are shown but never stored."""
-    shown = {**config.metadata, "_nats.level": str(API_LEVEL), "_nats.ver": VERSION}
-    return dict(sorted(shown.items()))
+def _versioned(config: StreamConfig) -> Json:
+    """Return the config with the server's version and API level, which are shown but never stored."""
+    metadata = {**config.metadata, "_nats.level": str(API_LEVEL), "_nats.ver": VERSION}
+    return {**config_json(config), "metadata": dict(sorted(metadata.items()))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import lru_cache
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
@@ -14,6 +15,7 @@ ZERO_NS = -62_135_596_800 * SECOND
 """The same as nanoseconds since the epoch."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = datetime(1970, 1, 1)
 _INT64_MAX = 2**63 - 1
 _LONGEST_DURATION = 256
 """The most characters of a duration: clients send them, and exact sums of many parts take long."""
@@ -31,10 +33,12 @@ _UNITS = {
 }
 
 
+# Lists repeat the same times: those of streams that do not change.
+@lru_cache(maxsize=8192)
 def format_time(ns: int) -> str:
     """Return nanoseconds since the epoch as RFC 3339 in UTC, trailing zeros of the fraction left out."""
     seconds, fraction = divmod(ns, SECOND)
-    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    text = (_NAIVE_EPOCH + timedelta(seconds=seconds)).isoformat()
     if fraction:
         text = f"{text}.{fraction:09d}".rstrip("0")
     return text + "Z"

@@ -83,7 +83,7 @@ class UpstreamObserver:
     ) -> tuple[OriginRange, int]:
         """Return the range of the origin and where to resume, and measure the lag there."""
         upstream.looked_ns = now_ns
-        mark = self._pending.mark_of(upstream)
+        mark = upstream.looked_mark = self._pending.mark_of(upstream)
         # Ranges in progress, or being planned, rely on the present cursor.
         noting = planning or not (self._leases.is_leased(upstream) or self.planning.locked())
         try:

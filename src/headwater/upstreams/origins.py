@@ -10,6 +10,7 @@ from headwater.control.domain import Domain
 from headwater.errors import ApiError, api_error
 from headwater.model.cursor import Cursor
 from headwater.model.gaps import PURGE, RETENTION
+from headwater.model.stream import StreamConfig
 from headwater.model.times import format_time, parse_time
 from headwater.model.upstream import StreamSource, hash8
 from headwater.replication.worker.lost_end import is_lost, lost_end, query_after
@@ -22,10 +23,10 @@ from headwater.upstreams.origin_by_consumers import (
 )
 from headwater.upstreams.planner import OriginRange
 from headwater.upstreams.upstream import Upstream
-from headwater.wire.stream_json import config_json
 
 _BAD_REQUEST = 10003
 _NO_MESSAGE = 10037
+_LIMITS = ("max_age", "max_msgs", "max_bytes", "max_msgs_per_subject", "allow_msg_ttl")
 COUNTED = 20_000
 """Up to this many messages are counted one by one where a filter excludes some of them."""
 
@@ -41,7 +42,7 @@ class Origins:
         """Return the range of the origin."""
         if source.external is None:
             origin = self._domain.stream(source.name)
-            takes_out = _takes_out(config_json(origin.config))
+            takes_out = _takes_out(_limits_of(origin.config))
             retention = origin.config.retention.value
             return OriginRange(
                 origin.identity, origin.reading.first_seq, origin.reading.durable_seq, takes_out, retention
@@ -153,12 +154,16 @@ class Origins:
         return answer_of(await request(self._connection, subject, body))
 
 
+def _limits_of(config: StreamConfig) -> dict[str, Any]:
+    """Return the fields of a config that remove messages, by their wire names."""
+    return {"retention": config.retention.value, **{name: getattr(config, name) for name in _LIMITS}}
+
+
 def _takes_out(config: Mapping[str, Any]) -> str:
     """Return why messages leave a stream of this config before they are copied."""
     if config.get("retention", "limits") != "limits":
         return ""
-    limits = ("max_age", "max_msgs", "max_bytes", "max_msgs_per_subject")
-    limited = config.get("allow_msg_ttl") or any((config.get(name) or 0) > 0 for name in limits)
+    limited = any((config.get(name) or 0) > 0 for name in _LIMITS)
     return RETENTION if limited else PURGE
 
 

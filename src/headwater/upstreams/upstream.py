@@ -63,6 +63,8 @@ class Upstream:
     """When the origin is checked again after a failure or a quiet check."""
     looked_ns: int = 0
     """When the origin was last checked."""
+    looked_mark: int = 0
+    """Its mark among the pending ones at that time; a later mark says that the origin grew."""
     failing_ns: int = 0
     """Since when there is an error; 0 while there is none."""
     is_stalled: bool = False

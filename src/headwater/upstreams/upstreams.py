@@ -59,7 +59,9 @@ SETTLE_S = 0.02
 WATCH_S = 2.0
 """How often upstreams are checked without a replicator's request."""
 FRESH_NS = 100_000_000
-"""Stream info uses the state of local origins if it is not older than this."""
+"""Stream info uses the state of a local origin that grew if it is not older than this."""
+QUIET_FRESH_NS = 2_000_000_000
+"""The same for an origin that has not grown since, so that lists of many streams cost little."""
 SWEEP_NS = 600_000_000_000
 """How often to look for files that tasks staged and never committed."""
 CLOSE_S = 5.0
@@ -245,7 +247,8 @@ class Upstreams:
                 upstream.look_soon(LOOK_NS)
             # One that was just declared has not been checked yet, and shows that, as in nats-server.
             if upstream.source.external is None and upstream.looked_ns and upstream in self._pending:
-                await self._observer.check(upstream, FRESH_NS)
+                has_grown = self._pending.mark_of(upstream) != upstream.looked_mark
+                await self._observer.check(upstream, FRESH_NS if has_grown else QUIET_FRESH_NS)
 
     def infos(self, stream: Stream) -> tuple[StreamSourceInfo | None, list[StreamSourceInfo]]:
         """Return the status of a stream's mirror and sources."""
