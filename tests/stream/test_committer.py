@@ -216,7 +216,8 @@ async def test_an_error_of_a_listener_is_its_own(workshop: Workshop) -> None:
     woken: list[int] = []
     async with workshop.stream() as stream:
         stream.events.listen(Failing())
-        stream.events.message_callbacks = {fail, lambda: woken.append(1)}
+        stream.events.message_callbacks.add(fail)
+        stream.events.message_callbacks.add(lambda: woken.append(1))
         await publish(stream, (b"a", b"one"), (b"a", b"two"))
         assert len(workshop.answers.take()) == 2
         workshop.answers.frames.clear()

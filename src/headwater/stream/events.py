@@ -1,7 +1,7 @@
 """What happens to a stream, reported to its consumers, to upstreams that copy it and to the engine.
 
 The parts of a stream call these methods. The consumers of the stream are the one `Listener`. Everything else
-adds a callback to one of the sets.
+adds a callback.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
+from headwater.callbacks import Callbacks
 from headwater.model.adopted import Adopted
 from headwater.stream.head import HeadEntry
 from headwater.stream.listener import Listener
@@ -27,13 +28,13 @@ class StreamEvents:
         self._holds = holds
         self._listener: Listener | None = None
         """The stream's consumers; None until they listen."""
-        self.message_callbacks: set[Callable[[], None]] = set()
+        self.message_callbacks: Callbacks[Callable[[], None]] = Callbacks()
         """Called when new messages can be read."""
-        self.change_callbacks: set[Callable[[], None]] = set()
+        self.change_callbacks: Callbacks[Callable[[], None]] = Callbacks()
         """Called when something is offered, stored, removed or recorded, or fails to be."""
-        self.abandoned_callbacks: set[Callable[[bytes, Abandoned], None]] = set()
+        self.abandoned_callbacks: Callbacks[Callable[[bytes, Abandoned], None]] = Callbacks()
         """Called with the id of an atomic batch that is abandoned, and why."""
-        self.over_limits_callbacks: set[Callable[[Collection[bytes]], None]] = set()
+        self.over_limits_callbacks: Callbacks[Callable[[Collection[bytes]], None]] = Callbacks()
         """Called when a limit cannot be enforced before a thread has read a bucket."""
 
     def listen(self, listener: Listener) -> None:
@@ -69,17 +70,17 @@ class StreamEvents:
 
     def has_messages(self) -> None:
         """Report that there may be new messages to read."""
-        for callback in list(self.message_callbacks):
+        for callback in self.message_callbacks:
             self._call(callback)
 
     def changed(self) -> None:
         """Report that something changed, or failed to."""
-        for callback in list(self.change_callbacks):
+        for callback in self.change_callbacks:
             self._call(callback)
 
     def over_limits(self, subjects: Collection[bytes]) -> None:
         """Report that the stream, or these subjects, hold more than a limit allows until a thread reads."""
-        for callback in list(self.over_limits_callbacks):
+        for callback in self.over_limits_callbacks:
             callback(subjects)
 
     def removed(self, removal: Removal) -> None:
@@ -95,7 +96,7 @@ class StreamEvents:
 
     def abandoned(self, batch_id: bytes, reason: Abandoned) -> None:
         """Report an atomic batch that will not be stored."""
-        for callback in list(self.abandoned_callbacks):
+        for callback in self.abandoned_callbacks:
             self._call(callback, batch_id, reason)
 
     def _call(self, callback: Callable[..., None], *args: object) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextvars import Context, ContextVar
 from typing import Any
 
+from simulation.engine.hashes import NumberedFuture, NumberedTask
+
 LIFE: ContextVar[int] = ContextVar("LIFE", default=0)
 """Which life of the engine a callback belongs to; 0 is everybody outside of it."""
 QUICK_S = 0.004
@@ -71,10 +73,13 @@ class SimLoop(asyncio.SelectorEventLoop):
         self.set_task_factory(self._made)
 
     def _made(self, _: object, work: Any, context: Context | None = None) -> asyncio.Task[Any]:
-        task = asyncio.Task(work, loop=self, context=context)
+        task = NumberedTask(work, loop=self, context=context)
         self.life_of[task] = (context or contextvars.copy_context()).get(LIFE, 0)
         task.add_done_callback(self.life_of.pop)
         return task
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return NumberedFuture(loop=self)
 
     def time(self) -> float:
         return self._now_s

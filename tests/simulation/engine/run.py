@@ -1,8 +1,8 @@
 """One seeded run, in a process of its own: forked from one that has everything loaded and never changes.
 
 The process reads seeds from its input, one in each line, and writes one line of JSON for each (simulate.py).
-It must run on the shim. It does nothing between two runs, so that each begins in the same memory: some sets
-of the engine are ordered by addresses, and a seed must repeat a run at any position in a list of seeds.
+It must run on the shim. It does nothing between two runs, so that each begins in the same memory: a seed must
+repeat a run at any position in a list of seeds. No set of our own objects is in the order of addresses.
 """
 
 from __future__ import annotations

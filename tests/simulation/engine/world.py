@@ -33,6 +33,7 @@ from headwater.replication.worker.transfer import transfer
 from headwater.seat import Seat, Server, open_seat
 from headwater.settings import Settings
 from simulation.engine.bus import REPLICATORS, MemoryClient, MemoryReconnector, MemoryServer
+from simulation.engine.hashes import number_objects
 from simulation.engine.loop import LIFE, SimLoop
 from simulation.engine.power import Medium
 from simulation.engine.shim import Shim
@@ -203,6 +204,7 @@ class World:
             setattr(owner, name, value)
         for module, owner, name, what in COUNTED:
             self._count(getattr(import_module(module), owner), name, what)
+        number_objects()
         self.loop.on_turn = self._look
         self.loop.set_exception_handler(self._unhandled)
 
