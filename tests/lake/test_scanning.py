@@ -82,9 +82,9 @@ def test_files_that_cannot_match_are_not_read(folder: Path, monkeypatch: pytest.
 def test_a_count_reads_no_payload(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
 
-    def recording(part: Any, origin: Any, names: list[str], keep: Any) -> Any:
+    def recording(part: Any, origin: Any, names: list[str], *rest: Any) -> Any:
         asked.append(list(names))
-        return read_batches(part, origin, names, keep)
+        return read_batches(part, origin, names, *rest)
 
     monkeypatch.setattr(dataset, "read_batches", recording)
     assert headwater.scan(folder).select(pl.len()).collect().item() == ORDERS

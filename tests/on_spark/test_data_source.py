@@ -95,6 +95,48 @@ async def test_a_query_follows_a_stream_in_micro_batches_and_continues_after_a_s
         assert await asyncio.to_thread(follow, site.url) == ([6, 7, 8], [2, 1])
 
 
+@pytest.mark.parametrize("pushed", ["true", "false"])
+def test_filters_give_the_same_rows_with_and_without_push_down(
+    spark: SparkSession, tmp_path: Path, pushed: str
+) -> None:
+    table = Table.open(tmp_path / "S" / "table", RealDisk(sync=False))
+    table.commit([table.write(columns(range(start, start + 10))) for start in range(1, 41, 10)])
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", pushed)
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        stream = spark.read.format("headwater").option("pushFilters", "true")
+        frame = spark.read.format("headwater").load(str(tmp_path / "S"))
+        noon = next(row for row in everything(table) if row.seq == 33).ts // 1000
+        conditions = {
+            "seq = 15": [15],
+            "seq IN (3, 40)": [3, 40],
+            "seq > 5 AND seq <= 7 AND data IS NOT NULL": [6, 7],
+            "subject LIKE 'orders.6%'": [6, 13, 20, 27, 34],
+            "subject IN ('orders.6', 'nothing') AND seq < 14": [6, 13],
+            f"time >= timestamp_micros({noon}) AND seq < 36": [33, 34, 35],
+            "seq < 3 OR seq > 39": [1, 2, 40],
+        }
+        for condition, expected in conditions.items():
+            # Spark keeps one plan for each DataFrame: without the option it must be that of all rows.
+            for each in (stream.load(str(tmp_path / "S")), frame):
+                found = each.where(condition).select("seq").collect()
+                assert sorted(row.seq for row in found) == expected, condition
+        assert frame.count() == 40
+        assert frame.where("seq = 15").union(frame.where("seq > 39")).count() == 2
+        tasks = stream.load(str(tmp_path / "S")).where("seq = 15").rdd.getNumPartitions()
+        assert tasks == (1 if pushed == "true" else 4)
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+        spark.conf.unset("spark.sql.session.timeZone")
+
+
+def test_option_columns_and_a_stream_without_messages(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "EMPTY" / "table").mkdir(parents=True)
+    frame = spark.read.format("headwater").option("columns", "seq,subject").load(str(tmp_path / "EMPTY"))
+    assert frame.columns == ["seq", "subject"]
+    assert frame.count() == 0
+
+
 def test_linked_files_are_read_as_their_stream_holds_them(spark: SparkSession, tmp_path: Path) -> None:
     table, staging = Table.open(tmp_path / "S" / "table", RealDisk(sync=False)), tmp_path / "staging"
     table.commit([table.write(columns(range(1, 4)))])

@@ -17,7 +17,8 @@ from headwater.model.upstream import StreamSource, TransformConfig
 from headwater.replication.work import FileRange, Receipt, Work
 from headwater.replication.worker.result import Result
 from headwater.replication.worker.transfer import transfer
-from headwater.spark.range_reader import COLUMNS, read_batches
+from headwater.spark.columns import COLUMNS
+from headwater.spark.range_reader import read_batches
 from headwater.spark.read_range import ReadRange
 from headwater.stream.stream import Stream
 from headwater.table import parquet, schema

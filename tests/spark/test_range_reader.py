@@ -15,7 +15,8 @@ from headwater.errors import CorruptionError
 from headwater.model.message import Message
 from headwater.objects.address import BucketAddress
 from headwater.replication.work import NatsOrigin
-from headwater.spark.range_reader import COLUMNS, GoneError, read_batches
+from headwater.spark.columns import COLUMNS
+from headwater.spark.range_reader import GoneError, read_batches
 from headwater.spark.read_range import ReadRange
 from headwater.table.datafile import DataFile
 from headwater.table.stored_bytes import ObjectBytes

@@ -10,8 +10,9 @@ import pytest
 
 from headwater.disk import RealDisk
 from headwater.errors import BusError, SettingsError
+from headwater.model.times import format_time
 from headwater.spark.range_reader import read_batches
-from headwater.spark.reading import OPTIONS, UNBOUNDED, Reading
+from headwater.spark.reading import OPTIONS, Reading
 from headwater.table import Table
 from replication.origins import KINDS, site_of
 from table.links import link_of
@@ -23,8 +24,10 @@ ROUNDS = 1200
 
 def seqs_of(reading: Reading) -> list[int]:
     """Return the sequences of all that is read."""
-    ranges = reading.ranges(1, UNBOUNDED)
-    batches = [batch for part in ranges for batch in read_batches(part, reading.origin, ["seq"])]
+    ranges = reading.ranges()
+    batches = [
+        batch for part in ranges for batch in read_batches(part, reading.origin, ["seq"], reading.selection)
+    ]
     return [seq for batch in batches for seq in batch["seq"].to_pylist()]
 
 
@@ -36,12 +39,36 @@ async def test_a_stream_without_a_path_is_read_through_its_api(kind: str, tmp_pa
             await site.publish("orders.new", b"x")
         await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq":4}')
         reading = Reading({"server": site.url, "stream": "ORDERS", "messagesPerPartition": "3"})
-        ranges = await asyncio.to_thread(reading.ranges, 1, UNBOUNDED)
+        ranges = await asyncio.to_thread(reading.ranges)
         assert [(part.first_seq, part.last_seq) for part in ranges] == [(1, 3), (4, 6), (7, 7)]
         assert await asyncio.to_thread(seqs_of, reading) == [1, 2, 3, 5, 6, 7]
         assert await asyncio.to_thread(reading.last_seq) == 7
         part = Reading({"server": site.url, "stream": "ORDERS", "startSequence": "3", "endSequence": "5"})
         assert await asyncio.to_thread(seqs_of, part) == [3, 5]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_api_is_asked_for_selected_subjects_and_times_alone(kind: str, tmp_path: Path) -> None:
+    async with site_of(kind, tmp_path) as site:
+        await site.make(allow_direct=True)
+        for number in range(12):
+            await site.publish(f"orders.{'eu' if number % 3 else 'us'}.{number}", b"x")
+        await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq":6}')
+        stored = {message.seq: format_time(message.ts) for message in await site.remember()}
+        both = {"server": site.url, "stream": "ORDERS", "messagesPerPartition": "4"}
+
+        async def read(**options: str) -> list[int]:
+            return await asyncio.to_thread(seqs_of, Reading({**both, **options}))
+
+        assert await read(subject="orders.us.>") == [1, 4, 7, 10]
+        assert await read(subject="orders.us.*, orders.*.1") == [1, 2, 4, 7, 10]
+        assert await read(subject="orders.us.*, *.*.1") == [1, 2, 4, 7, 10]
+        assert await read(startTime=stored[5], endTime=stored[9]) == [5, 7, 8]
+        assert await read(startTime=stored[5], subject="orders.us.>") == [7, 10]
+        timed = Reading({**both, "startTime": stored[5], "endTime": stored[9]})
+        ranges = await asyncio.to_thread(timed.ranges)
+        assert [(part.first_seq, part.last_seq) for part in ranges] == [(5, 8)]
+        assert await read(startTime="2100-01-01T00:00:00Z") == []
 
 
 async def test_files_and_what_is_not_folded_yet_are_one_run(tmp_path: Path) -> None:
@@ -74,7 +101,7 @@ async def test_a_stream_with_too_many_removals_to_name_is_read_through_the_api(
         for seq in (2, 4):
             await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq":%d}' % seq)
         reading = Reading({"path": str(tmp_path / "engine" / "store" / "$G" / "ORDERS"), "server": site.url})
-        ranges = await asyncio.to_thread(reading.ranges, 1, UNBOUNDED)
+        ranges = await asyncio.to_thread(reading.ranges)
         assert [part.file for part in ranges] == [None]
         assert await asyncio.to_thread(seqs_of, reading) == [1, 3, 5, 6]
 
@@ -83,9 +110,9 @@ async def test_a_stream_that_is_not_there_is_named(tmp_path: Path) -> None:
     async with site_of("nats-server", tmp_path) as site:
         missing = Reading({"server": site.url, "stream": "NOPE"})
         with pytest.raises(BusError, match="'NOPE': stream not found"):
-            await asyncio.to_thread(missing.ranges, 1, UNBOUNDED)
+            await asyncio.to_thread(missing.ranges)
     with pytest.raises(SettingsError, match="there is no stream in"):
-        Reading({"path": str(tmp_path / "nowhere")}).ranges(1, UNBOUNDED)
+        Reading({"path": str(tmp_path / "nowhere")}).ranges()
 
 
 def test_files_of_a_source_s_origin_are_read_with_what_their_stream_adds(tmp_path: Path) -> None:
@@ -93,7 +120,7 @@ def test_files_of_a_source_s_origin_are_read_with_what_their_stream_adds(tmp_pat
     table.commit([table.write(columns(range(1, 4)))])
     placed = link_of(tmp_path / "staging", range(500, 520)).behind(3, 0, 1_800_000_000_000_000_000)
     table.adopt(tmp_path / "staging", [placed], {})
-    ranges = Reading({"path": str(tmp_path)}).ranges(1, UNBOUNDED)
+    ranges = Reading({"path": str(tmp_path)}).ranges()
     sources = [part.file.copied and part.file.copied.source for part in ranges if part.file]
     assert sources == [None, "ORDERS"]
     batches = [batch for part in ranges for batch in read_batches(part, None, ["seq", "headers"])]
@@ -105,11 +132,11 @@ def test_files_of_a_source_s_origin_are_read_with_what_their_stream_adds(tmp_pat
 def test_a_folder_of_an_account_is_no_stream(tmp_path: Path) -> None:
     (tmp_path / "ORDERS" / "table").mkdir(parents=True)
     with pytest.raises(SettingsError, match="contains several streams: pass the folder of one"):
-        Reading({"path": str(tmp_path)}).ranges(1, UNBOUNDED)
+        Reading({"path": str(tmp_path)}).ranges()
 
 
 def test_an_empty_folder_of_a_stream_holds_nothing(tmp_path: Path) -> None:
-    assert Reading({"path": str(tmp_path)}).ranges(1, UNBOUNDED) == []
+    assert Reading({"path": str(tmp_path)}).ranges() == []
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from headwater.lake import guarantee
 from headwater.lake.scanner import ColumnChoice, StreamScanner
-from headwater.spark.range_reader import COLUMNS, read_batches
-from headwater.spark.read_range import ReadRange
-from headwater.spark.reading import UNBOUNDED, Reading
+from headwater.spark import guarantee
+from headwater.spark.columns import COLUMNS
+from headwater.spark.range_reader import read_batches
+from headwater.spark.reading import Reading
 from headwater.table.datafile import DataFile
 
 
@@ -79,14 +79,9 @@ class StreamDataset(ds.Dataset):  # type: ignore[misc]
         def keep(file: DataFile, group: pq.RowGroupMetaData) -> bool:
             return guarantee.may_match(wanted, guarantee.of_group(file, group))
 
-        for part in self._reading.ranges(1, UNBOUNDED):
-            if guarantee.may_match(wanted, _known(part)):
-                yield from read_batches(part, self._reading.origin, names, keep)
-
-
-def _known(part: ReadRange) -> pc.Expression:
-    known = guarantee.of_range(part.first_seq, part.last_seq)
-    return known if part.file is None else known & guarantee.of_file(part.file)
+        for part in self._reading.ranges():
+            if guarantee.may_match(wanted, guarantee.of_part(part)):
+                yield from read_batches(part, self._reading.origin, names, self._reading.selection, keep)
 
 
 def _needed(columns: ColumnChoice, filter: pc.Expression | None) -> list[str]:

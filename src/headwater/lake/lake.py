@@ -13,7 +13,7 @@ from headwater.disk import RealDisk
 from headwater.errors import DiskError, SettingsError
 from headwater.lake.scanning import scan
 from headwater.model.sealed import SealError
-from headwater.spark.range_reader import COLUMNS
+from headwater.spark.columns import COLUMNS
 from headwater.spark.table_files import files_of, place_of_table
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from headwater.errors import Error, SettingsError
 from headwater.lake.dataset import StreamDataset
-from headwater.spark.range_reader import COLUMNS
+from headwater.spark.columns import COLUMNS
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,7 +43,7 @@ def scan(stream: str | Path, *, engine: Engine = "polars", **options: str) -> An
     (`nats://host:4222/ORDERS`, with `?domain=NAME` for a domain). With a folder, the option `server` adds
     what is not in the table yet and leaves out what was removed a moment ago. The other options are those of
     Spark's data source: `user`, `password`, `token`, `creds`, `nkey`, `tlsCa`, `tlsCert`, `tlsKey`, `domain`,
-    `startSequence`, `endSequence`.
+    `subject`, `startSequence`, `endSequence`, `startTime`, `endTime`.
 
     The columns are `seq`, `subject`, `time`, `nanos`, `headers` and `data`. Rows are in the order of `seq`.
     Each scan reads the stream as it is at that time.

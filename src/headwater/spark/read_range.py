@@ -45,6 +45,10 @@ class ReadRange:
     bucket: BucketAddress | None = None
     """Where the file is, if not on the disk; credentials come from the environment of the reader."""
 
+    def within(self, first_seq: int, last_seq: int) -> ReadRange:
+        """Return the part between two sequences, both included; it may be empty."""
+        return replace(self, first_seq=max(self.first_seq, first_seq), last_seq=min(self.last_seq, last_seq))
+
 
 def ranges_of(extent: StreamSnapshot, messages_per_range: int) -> list[ReadRange]:
     """Return ranges that contain every live message once, in ascending order."""

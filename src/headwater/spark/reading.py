@@ -1,4 +1,4 @@
-"""One read of a stream by Spark: the stream, and the ranges to read.
+"""One read of a stream: the stream, and the ranges to read.
 
 A read is planned in this order: ask the engine which sequences are live, list the table's files, then plan
 ranges of sequences that are in no file, to be read through the API. A message that is folded in between is in
@@ -7,21 +7,25 @@ a file that is listed afterwards, so that no message is missed or read twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyroaring import BitMap64
 
 from headwater.errors import BusError, SettingsError
+from headwater.model.times import parse_time
 from headwater.objects.address import BucketAddress
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.client import BlockingClient
-from headwater.replication.worker.origin import connect_options
+from headwater.replication.worker.origin import NO_MESSAGE_FOUND, connect_options
+from headwater.spark import guarantee
+from headwater.spark.columns import COLUMNS
 from headwater.spark.read_range import ReadRange, StreamSnapshot, ranges_of
+from headwater.spark.selection import UNBOUNDED, selection_of, truth, whole
 from headwater.spark.table_files import Place, files_of, place_of_table, stream_of
+from headwater.spark.time_search import FoundMessage, first_at
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
-UNBOUNDED = 1 << 62
 NAMED_REMOVALS = 50_000
 """Up to this many removed sequences are requested by number; a stream with more is read through the API."""
 
@@ -39,8 +43,13 @@ OPTIONS: Mapping[str, str] = {
     "tlsCa": "file with the authorities' certificates",
     "tlsCert": "file with the client's certificate",
     "tlsKey": "file with the client's key",
+    "subject": "only messages whose subject matches, with wildcards; several with commas",
     "startSequence": "the first sequence to read; 1 by default",
     "endSequence": "the last sequence to read, for batch reads",
+    "startTime": "only messages stored at or after this RFC 3339 time",
+    "endTime": "only messages stored before this RFC 3339 time, for batch reads",
+    "columns": "the columns to read, with commas; all by default",
+    "pushFilters": "true uses the filters of a query to read less; a DataFrame is then for one scan only",
     "maxMessagesPerTrigger": "the most sequences of a micro-batch; 100,000 by default",
     "messagesPerPartition": "how many sequences a task reads by the API; 100,000 by default",
 }
@@ -54,15 +63,25 @@ class Reading:
         path = options.get("path")
         self.table = place_of_table(path) if path else None
         self.origin = _origin(options, self.table)
-        self.start_seq = _whole(options, "startSequence", 1)
-        self.end_seq = _whole(options, "endSequence", UNBOUNDED)
-        self.max_per_trigger = _whole(options, "maxMessagesPerTrigger", 100_000)
-        self._per_partition = _whole(options, "messagesPerPartition", 100_000)
+        self.selection = selection_of(options)
+        self.uses_filters = truth(options, "pushFilters", default=False)
+        self.max_per_trigger = whole(options, "maxMessagesPerTrigger", 100_000)
+        self._per_partition = whole(options, "messagesPerPartition", 100_000)
 
-    def ranges(self, start_seq: int, stop_seq: int) -> list[ReadRange]:
-        """Return the ranges between two sequences, both included."""
-        extent = self._extent().within(max(start_seq, self.start_seq), min(stop_seq, self.end_seq))
-        return ranges_of(extent, self._per_partition)
+    def ranges(self, start_seq: int = 1, stop_seq: int = UNBOUNDED) -> list[ReadRange]:
+        """Return the ranges between two sequences, both included, that may have selected messages."""
+        wanted = self.selection.within(start_seq, stop_seq)
+        extent = self._extent().within(wanted.first_seq, wanted.last_seq)
+        ranges = ranges_of(extent, self._per_partition)
+        if wanted.has_times and any(part.file is None for part in ranges):
+            ranges = self._during(ranges, extent.first_seq, extent.last_seq)
+        return [part for part in ranges if wanted.may_contain(guarantee.of_part(part))]
+
+    def first_seq_at(self, ts: int, first_seq: int, last_seq: int) -> int:
+        """Return the first sequence between two that was stored at or after a time, as the API says."""
+        assert self.origin is not None
+        with BlockingClient(connect_options(self.origin)) as client:
+            return first_at(ts, first_seq, last_seq, lambda seq: self._message_at(client, seq))
 
     def last_seq(self) -> int:
         """Return the stream's last sequence, as the engine reports it."""
@@ -84,6 +103,27 @@ class Reading:
         removed = BitMap64(state.get("deleted") or [])
         first_seq, last_seq = int(state["first_seq"]), int(state["last_seq"])
         return StreamSnapshot(first_seq, last_seq, files, removed, bucket=self._bucket)
+
+    def _during(self, ranges: Sequence[ReadRange], first_seq: int, last_seq: int) -> list[ReadRange]:
+        """Return the ranges, those of the API cut to the selected times."""
+        start, stop = first_seq, last_seq + 1
+        if self.selection.first_ts > 0:
+            start = self.first_seq_at(self.selection.first_ts, start, last_seq)
+        if self.selection.stop_ts < UNBOUNDED:
+            stop = self.first_seq_at(self.selection.stop_ts, start, last_seq)
+        cut = [part if part.file else part.within(start, stop - 1) for part in ranges]
+        return [part for part in cut if part.first_seq <= part.last_seq]
+
+    def _message_at(self, client: BlockingClient, seq: int) -> FoundMessage | None:
+        assert self.origin is not None
+        subject = f"{self.origin.api_prefix}.STREAM.MSG.GET.{self.origin.stream}"
+        answer = client.request(subject, {"seq": seq, "next_by_subj": ">"})
+        if error := answer.get("error"):
+            if error.get("err_code") == NO_MESSAGE_FOUND:
+                return None
+            raise BusError(f"stream {self.origin.stream!r}: {error.get('description')}")
+        found = answer["message"]
+        return int(found["seq"]), parse_time(found["time"]) or 0
 
     @property
     def _bucket(self) -> BucketAddress | None:
@@ -134,10 +174,14 @@ def _origin(options: Mapping[str, str], table: Place | None) -> NatsOrigin | Non
     )
 
 
-def _whole(options: Mapping[str, str], name: str, default: int) -> int:
-    text = options.get(name)
+def names_of(options: Mapping[str, str]) -> list[str]:
+    """Return the columns that option `columns` names, or all."""
+    text = options.get("columns")
     if text is None:
-        return default
-    if not text.isdigit() or int(text) < 1:
-        raise SettingsError(f"option {name} must be a number of at least 1, not {text!r}")
-    return int(text)
+        return list(COLUMNS.names)
+    names = list(dict.fromkeys(part.strip() for part in text.split(",")))
+    unknown = [name for name in names if name not in COLUMNS.names]
+    if unknown:
+        known = ", ".join(COLUMNS.names)
+        raise SettingsError(f"option columns: there is no column {unknown[0]!r}; there are {known}")
+    return names

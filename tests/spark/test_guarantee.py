@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow.compute as pc
 import pytest
 
-from headwater.lake.guarantee import may_match, of_file, of_range
+from headwater.spark.guarantee import may_match, of_file, of_range
 from headwater.table.datafile import DataFile
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)

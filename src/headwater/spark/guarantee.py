@@ -10,7 +10,8 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from headwater.spark.range_reader import COLUMNS
+from headwater.spark.columns import COLUMNS
+from headwater.spark.read_range import ReadRange
 from headwater.table.datafile import DataFile
 from headwater.table.schema import TIME
 
@@ -21,6 +22,12 @@ _FILES = pyarrow.fs.LocalFileSystem()
 def of_range(first_seq: int, last_seq: int) -> pc.Expression:
     """Return what is known of a range of sequences."""
     return _between("seq", first_seq, last_seq)
+
+
+def of_part(part: ReadRange) -> pc.Expression:
+    """Return what is known of a range of a read."""
+    known = of_range(part.first_seq, part.last_seq)
+    return known if part.file is None else known & of_file(part.file)
 
 
 def of_file(file: DataFile) -> pc.Expression:
