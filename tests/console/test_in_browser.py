@@ -87,10 +87,12 @@ def test_a_stream_shows_its_limits_plots_consumers_and_subjects(page: Page, addr
     expect(page.locator("#consumers tbody tr")).to_have_count(2)
     expect(page.locator("#copies tbody tr", has_text="ARCHIVE")).to_be_visible()
     expect(page.locator("#config")).to_contain_text('"max_msgs": 5000')
+    expect(page.locator("#files")).to_be_hidden()
     page.locator("#count-subjects").click()
     expect(page.locator("#subjects")).to_contain_text("ORDERS.0")
     page.goto(f"{address}/streams/lake/CLICKS")
     expect(page.locator("#table")).to_contain_text("data files")
+    expect(page.locator("#files")).to_contain_text("up to sequence")
 
 
 def test_sources_show_their_phase_and_one_that_is_stuck_says_why(page: Page, address: str) -> None:
@@ -103,6 +105,7 @@ def test_sources_show_their_phase_and_one_that_is_stuck_says_why(page: Page, add
     expect(page.locator("h1")).to_contain_text("STUCK from MISSING")
     is_live(page)
     expect(page.locator("#tiles")).to_contain_text("lag")
+    expect(page.locator("#why")).to_contain_text("What to do: ")
 
 
 def test_consumers_are_listed_slowest_first(page: Page, address: str) -> None:
@@ -117,6 +120,10 @@ def test_the_engine_page_shows_what_metrics_and_readiness_say(page: Page, addres
     is_live(page)
     expect(page.locator("section", has_text="lake")).to_contain_text("disk free")
     expect(page.locator("section").filter(has_text="hub").first).to_contain_text("nats-server 2.")
+    expect(page.locator("#jobs")).to_contain_text("the replicator is started on its own")
+    expect(page.locator("#log")).to_contain_text("monitoring on http")
+    page.locator("#level").select_option("error")
+    expect(page.locator("#log")).not_to_contain_text("monitoring on http")
 
 
 @pytest.mark.parametrize(

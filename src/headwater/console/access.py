@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 COOKIE = "headwater_console"
 LOGIN_PATH = "/login"
+JSON_PATHS = ("/api/", "/live/", "/subjects/", "/files/", "/activity/")
+"""What scripts ask for, which understand no page."""
 OPEN_PATHS = ("/static/", LOGIN_PATH)
 """What is served without a login."""
 CONTENT_SECURITY_POLICY = (
@@ -238,7 +240,7 @@ class AccessMiddleware:
         except LoginDeniedError as refusal:
             return PlainTextResponse(f"{refusal}\n", 429, retry_after(refusal))
         if not is_known:
-            if path.startswith(("/live/", "/api/")) or method not in SAFE_METHODS:
+            if path.startswith(JSON_PATHS) or method not in SAFE_METHODS:
                 return PlainTextResponse("log in first\n", 401)
             return RedirectResponse(LOGIN_PATH, 303)
         return None

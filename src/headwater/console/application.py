@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from headwater.client.jetstream_api import JetStreamApi
 from headwater.console.access import (
     COOKIE,
+    JSON_PATHS,
     LOGIN_PATH,
     Access,
     AccessMiddleware,
@@ -217,6 +218,6 @@ async def _show_error(request: Request, error: Exception) -> Response:
     """Answer with the error's sentence, as a page for people and as JSON for scripts."""
     status = error.status_code if isinstance(error, HTTPException) else 404
     message = str(error.detail if isinstance(error, HTTPException) else error)
-    if request.url.path.startswith(("/api/", "/live/", "/subjects/")):
+    if request.url.path.startswith(JSON_PATHS):
         return JSONResponse({"error": message}, status)
     return render(request, "error.html", status, title="Error", message=message)

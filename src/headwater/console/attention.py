@@ -11,6 +11,7 @@ from headwater.console.console_page import Query
 from headwater.console.rates import upstreams_of
 from headwater.console.sampler import SampledSite, Sampler
 from headwater.console.snapshot import Json, SiteSnapshot
+from headwater.console.upstream_remedies import upstream_remedy
 from headwater.model.counted import counted
 from headwater.model.progress import Phase
 
@@ -166,10 +167,10 @@ def _upstream(
 ) -> Iterator[Attention]:
     about = f"{stream} from {upstream.name}"
     if upstream.error:
-        remedy = "`headwater stream info` shows more; the guide on stuck sources goes through the causes"
+        remedy = upstream_remedy(upstream)
         yield Attention(CRITICAL, site, about, f"nothing is copied: {upstream.error}", remedy, stream)
     elif upstream.phase in (Phase.RETRYING, Phase.STALLED):
-        remedy = "check the replicator and the connection to the origin"
+        remedy = upstream_remedy(upstream)
         yield Attention(CRITICAL, site, about, f"the copy is {upstream.phase}", remedy, stream)
     elif grows(lags):
         first, last = (int(lag or 0) for lag in (lags[0], lags[-1]))

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from headwater.console import change_pages, history_pages, messages_pages, query_pages, warnings_pages
+from headwater.console import (
+    change_pages,
+    engine_activity,
+    history_pages,
+    messages_pages,
+    query_pages,
+    table_files,
+    warnings_pages,
+)
 from headwater.console.attention import attention_view
 from headwater.console.console_page import ConsolePage
 from headwater.console.consumers_view import consumers_view
@@ -32,6 +40,8 @@ PAGES = (
 
 ROUTES: tuple[Route, ...] = (
     Route("/subjects/{site}/{stream}", subjects),
+    *table_files.ROUTES,
+    *engine_activity.ROUTES,
     *messages_pages.ROUTES,
     *query_pages.ROUTES,
     *warnings_pages.ROUTES,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -14,13 +13,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from headwater.console.application import console_of
+from headwater.console.monitored_pages import asked_page, moment
 from headwater.console.query_plot import QueryPlot, plot_of
 from headwater.console.rendering import render
 from headwater.console.sampler import SampledSite
 from headwater.errors import Error
 
 STEPS = {"10": "1 hour", "60": "6 hours", "300": "1 day"}
-WHY_NOT = "the address of its monitoring port is not known: start the engine with --http-port"
 MIB, GIB = 1 << 20, 1 << 30
 Points = list[tuple[float, float]]
 
@@ -60,11 +59,8 @@ async def history(request: Request) -> Response:
 
 
 async def _of_site(site: SampledSite, step: str) -> dict[str, Any]:
-    monitoring = site.reader.monitoring
-    if monitoring is None:
-        return {"name": site.site.name, "problem": WHY_NOT, "charts": []}
     try:
-        answer = await asyncio.to_thread(monitoring.json, f"/history?step={step}")
+        answer = await asked_page(site, f"/history?step={step}", "rows", "its history")
         return {"name": site.site.name, "problem": "", "charts": charts(answer)}
     except Error as error:
         return {"name": site.site.name, "problem": str(error), "charts": []}
@@ -79,7 +75,7 @@ def charts(answer: Any) -> list[tuple[str, QueryPlot]]:
     for title, column, change in CHARTS:
         if column in columns:
             points = change(_points(rows, columns.index("time"), columns.index(column)))
-            plot = plot_of(["time", title], [(_moment(at), value) for at, value in points])
+            plot = plot_of(["time", title], [(moment(at), value) for at, value in points])
             if plot is not None:
                 found.append((title, plot))
     return found
@@ -93,13 +89,6 @@ def _points(rows: Sequence[Any], time: int, column: int) -> Points:
         if len(pair) == 2 and all(isinstance(each, int | float) and math.isfinite(each) for each in pair):
             found.append((float(pair[0]), float(pair[1])))
     return found
-
-
-def _moment(seconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    except (ValueError, OverflowError, OSError):
-        return ""
 
 
 ROUTES = (Route("/history", history),)

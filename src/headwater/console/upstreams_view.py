@@ -12,6 +12,7 @@ from headwater.console.sampler import SampledSite, Sampler
 from headwater.console.site_states import site_states
 from headwater.console.snapshot import Json
 from headwater.console.stream_spans import span_of
+from headwater.console.upstream_remedies import upstream_remedy
 from headwater.errors import Error
 
 SPARK_POINTS = 30
@@ -71,7 +72,7 @@ def upstream_rows(site: SampledSite, stream: str) -> dict[str, Any]:
 def _row(site: SampledSite, stream: str, place: int, upstream: UpstreamInfo, answer: Json) -> dict[str, Any]:
     health = upstream_health(upstream)
     progress = answer.get("headwater") or {}
-    past = site.history.recent(("upstream", stream, str(place), upstream.name, "lag"), SPARK_POINTS)
+    key = ("upstream", stream, str(place), upstream.name)
     return {
         "site": site.site.name,
         "stream": stream,
@@ -98,5 +99,7 @@ def _row(site: SampledSite, stream: str, place: int, upstream: UpstreamInfo, ans
         "failing_since": progress.get("failing_since"),
         "next_attempt": progress.get("next_attempt"),
         "copied": (progress.get("copied") or {}).get("msgs"),
-        "spark": past,
+        "remedy": upstream_remedy(upstream),
+        "spark": site.history.recent((*key, "lag"), SPARK_POINTS),
+        "rate_spark": site.history.recent((*key, "rate"), SPARK_POINTS),
     }

@@ -68,6 +68,16 @@ export const moment = (text) => {
 
 export const streamPath = (site, stream) => `/streams/${encodeURIComponent(site)}/${encodeURIComponent(stream)}`;
 
+// Returns the JSON that a path answers, or { error } with a sentence.
+export async function asked(path) {
+  try {
+    const found = await fetch(path);
+    return await found.json();
+  } catch {
+    return { error: "the console does not answer, or wants you to log in again" };
+  }
+}
+
 export function badge(level, text = level) {
   return el("span", { class: `badge ${level}` }, text);
 }

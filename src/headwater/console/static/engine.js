@@ -1,6 +1,7 @@
 // Engines and servers: what they say about themselves.
 import { plot } from "./chart.js";
 import { badge, bytes, clock, duration, el, number, rate } from "./dom.js";
+import "./activity.js";
 import { live } from "./live.js";
 import { pairs, tile } from "./spans.js";
 

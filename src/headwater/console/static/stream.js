@@ -1,7 +1,8 @@
 // One stream.
 import { plot } from "./chart.js";
 import { consumerColumns } from "./consumer_columns.js";
-import { badge, bytes, duration, el, moment, number, rate, short, streamPath, svg } from "./dom.js";
+import { asked, badge, bytes, duration, el, moment, number, rate, short, streamPath, svg } from "./dom.js";
+import { showFiles } from "./files.js";
 import { live } from "./live.js";
 import { pairs, showSpans, tile } from "./spans.js";
 import { once, Table } from "./table.js";
@@ -43,6 +44,7 @@ live((view) => {
   );
   at("limits").replaceChildren(limits(view.limits));
   at("table").replaceChildren(files(view.table));
+  showFiles(at("files"), view.table);
   upstreams.show(view.upstreams);
   copies.show(view.copies);
   consumers.show(view.consumers);
@@ -75,8 +77,7 @@ function files(table) {
 
 at("count-subjects").addEventListener("click", async (event) => {
   event.target.disabled = true;
-  const answer = await fetch(event.target.dataset.path);
-  const found = await answer.json();
+  const found = await asked(event.target.dataset.path);
   event.target.disabled = false;
   if (found.error) {
     at("subjects").replaceChildren(el("p", { class: "notice bad" }, found.error));

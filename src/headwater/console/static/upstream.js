@@ -22,7 +22,7 @@ const gaps = new Table(
 live((view) => {
   const row = view.row;
   document.getElementById("health").replaceChildren(badge(row.health, row.phase || row.health));
-  document.getElementById("why").replaceChildren(...(row.why ? [el("p", { class: `notice ${row.health}` }, row.why)] : []));
+  document.getElementById("why").replaceChildren(...(row.why ? [el("div", { class: `notice ${row.health}` }, row.why, row.remedy ? el("div", {}, el("strong", {}, "What to do: "), row.remedy) : null)] : []));
   document.getElementById("tiles").replaceChildren(
     tile("lag", unknown(row.lag, short)),
     tile("behind", duration(row.behind)),

@@ -13,11 +13,12 @@ export const upstreamColumns = [
   { key: "spark", title: "Lag lately", wide: true, value: (row) => row.lag, draw: (cell, row) => once(cell, row.spark, () => spark(row.spark, 90)) },
   { key: "behind", title: "Behind", align: "right", text: (row) => duration(row.behind) },
   { key: "rate", title: "Rate", align: "right", text: (row) => rate(row.rate) },
+  { key: "rate_spark", title: "Rate lately", wide: true, value: (row) => row.rate, draw: (cell, row) => once(cell, row.rate_spark, () => spark(row.rate_spark, 70)) },
   { key: "left", title: "Time left", align: "right", wide: true, text: (row) => duration(row.left) },
   { key: "gaps", title: "Gaps", align: "right", text: (row) => (row.gaps ? `${number(row.gaps)} (${number(row.gap_sequences)})` : "–") },
   { key: "restarts", title: "Restarts", align: "right", wide: true, text: (row) => (row.restarts ? number(row.restarts) : "–") },
   { key: "silent", title: "Last seen", align: "right", wide: true, text: (row) => ((row.silent ?? null) === null ? "never" : `${duration(row.silent)} ago`) },
-  { key: "why", title: "Remark", draw: (cell, row) => once(cell, [row.why], () => [row.why || ""]) },
+  { key: "why", title: "Remark", align: "remark", draw: (cell, row) => once(cell, [row.why, row.remedy], () => [row.why || "", ...(row.remedy ? [el("div", { class: "hint" }, `What to do: ${row.remedy}`)] : [])]) },
 ];
 
 export const streamColumn = {
