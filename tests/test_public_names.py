@@ -26,6 +26,12 @@ def test_completion_shows_the_public_names_before_they_are_used() -> None:
     assert {name for name in dir(headwater) if not name.startswith("__")} == NAMES
 
 
+def test_importing_all_names_brings_the_public_ones_only() -> None:
+    namespace: dict[str, object] = {}
+    exec("from headwater import *", namespace)
+    assert set(namespace) - {"__builtins__"} == NAMES | {"__version__"}
+
+
 def test_type_checkers_see_the_same_names() -> None:
     stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
     shown = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}

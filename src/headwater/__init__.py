@@ -1,8 +1,8 @@
 """JetStream streams stored as Delta tables: the public names of the package."""
 
 from headwater.errors import Error
-from headwater.public_names import find as __getattr__
-from headwater.public_names import names as __dir__
+from headwater.public_names import find as __getattr__  # noqa: F401 - Python calls it
+from headwater.public_names import names as __dir__  # noqa: F401 - Python calls it
 from headwater.version import VERSION as __version__
 
 __all__ = [
@@ -18,8 +18,6 @@ __all__ = [
     "SyncClient",
     "UpstreamGap",
     "UpstreamInfo",
-    "__dir__",
-    "__getattr__",
     "__version__",
     "connect",
     "read",
