@@ -37,8 +37,12 @@ Error
 ├── UnfitBucketError            a bucket lacks what a store needs [objects.preflight]
 ├── UnfitJournalError           a journal cannot hold the store [journal.head_journal]
 ├── UnknownChangeError          a stored consumer change has an unknown version [delivery.change]
+├── WrittenVersionError         a newer release wrote the record of a query [model.written]
 │   Requests
 ├── BadPullRequestError         a pull request is malformed [wire.pull_request]
+├── BulkRefusedError            the stream does not take messages of a bulk write [stream.bulk.staged_part]
+├── BulkRequestError            a request of a bulk write is malformed [wire.bulk_requests]
+├── BulkRowsError               the messages of a bulk write are malformed [wire.bulk_rows]
 ├── DeniedError                 the server's permissions refuse a request [bus.connection]
 ├── NoFlowError                 a client does not acknowledge snapshot chunks [api.snapshot]
 ├── NoInterestError             no client subscribes to the snapshot's subject [api.snapshot]

@@ -10,7 +10,7 @@ from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
 from headwater.model.copied import SOURCE_HEADER, Copied
 from headwater.model.message import Message
-from headwater.replication.worker.sums import adopted_of
+from headwater.table.adopted_sums import adopted_of
 from headwater.table.parquet import FileWriter
 from table.samples import columns_of, message
 

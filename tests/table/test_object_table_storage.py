@@ -17,8 +17,8 @@ from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.objects.guarded import GuardedObjects, Outage
 from headwater.objects.object_error import ObjectError, Problem
-from headwater.replication.worker.sums import adopted_of
 from headwater.table import parquet
+from headwater.table.adopted_sums import adopted_of
 from headwater.table.datafile import DataFile
 from headwater.table.delta_log import ConflictError, DeltaLog
 from headwater.table.object_table_storage import ObjectTableStorage

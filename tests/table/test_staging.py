@@ -11,7 +11,7 @@ from headwater.disk import RealDisk
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.objects.object_error import ObjectError
-from headwater.table.staging import LocalStaging, ObjectStaging, Staging
+from headwater.table.staging import BEGUN, LocalStaging, ObjectStaging, Staging
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -61,3 +61,24 @@ def test_while_the_bucket_is_away_nothing_is_taken_for_missing(tmp_path: Path) -
     staging.discard("a")
     objects.heal()
     assert staging.size("a") == 3
+
+
+def test_a_file_that_the_engine_writes_is_there_once_it_is_finished(staging: Staging, tmp_path: Path) -> None:
+    begun = staging.begin(f"new{BEGUN}")
+    begun.write_bytes(b"content")
+    staging.finish(begun, "new")
+    assert staging.open("new").read(0, 7) == b"content"
+    assert not begun.exists()
+    assert sorted(staging.names()) == ["a", "b", "new"]
+
+
+def test_what_a_crash_left_unfinished_is_removed_at_the_next_open(staging: Staging) -> None:
+    abandoned, left = staging.begin(f"one{BEGUN}"), staging.begin(f"two{BEGUN}")
+    for path in (abandoned, left):
+        path.write_bytes(b"half")
+    staging.abandon(abandoned)
+    assert not abandoned.exists()
+    staging.remove_begun()
+    for name in staging.names():
+        staging.discard(name)
+    assert not left.exists()

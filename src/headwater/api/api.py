@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headwater.api.advisories import Advisories
+from headwater.api.bulk_writes import BulkWrites
 from headwater.api.context import ApiContext
 from headwater.api.direct import DirectGets
 from headwater.api.dispatcher import Dispatcher
@@ -40,6 +41,7 @@ class Api:
     ) -> None:
         advisories = Advisories(connection, clock, domain.account, server_name, domain_name)
         self._transfers = Transfers(timeouts)
+        self._writes = BulkWrites(domain, connection, clock)
         context = ApiContext(
             domain=domain,
             connection=connection,
@@ -49,6 +51,7 @@ class Api:
             transfers=self._transfers,
             consumers=consumers,
             upstreams=upstreams,
+            writes=self._writes,
             domain_name=domain_name,
             cluster_name=cluster_name,
             peers=peers,
@@ -69,5 +72,6 @@ class Api:
     async def stop(self) -> None:
         """Accept no more requests; return once accepted ones are answered and transfers have ended."""
         await self._dispatcher.stop()
+        await self._writes.close()
         await self._transfers.close()
         await self._direct.drain()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headwater.api.advisories import Advisories
+from headwater.api.bulk_writes import BulkWrites
 from headwater.api.config_texts import ConfigTexts
 from headwater.api.transfers import Transfers
 from headwater.bus.connection import Connection
@@ -37,6 +38,7 @@ class ApiContext:
     transfers: Transfers
     consumers: Consumers
     upstreams: Upstreams
+    writes: BulkWrites
     domain_name: str = ""
     cluster_name: str = ""
     peers: Callable[[], list[JournalPeer]] = list

@@ -14,6 +14,7 @@ from headwater.api.request import Request, WithHeaders, check_level
 from headwater.errors import ApiError, CorruptionError, DiskError, api_error
 from headwater.model import headers
 from headwater.model.api_level import level_is_enough
+from headwater.wire.bulk_requests import WRITE
 from headwater.wire.frames import Frame
 from headwater.wire.stream_json import Json, error_json
 
@@ -58,6 +59,9 @@ class Dispatcher:
         return text[len(prefix) :]
 
     def _begin(self, subject: str, reply: bytes, header: bytes, body: bytes) -> None:
+        if subject.startswith(WRITE):
+            self._context.writes.request(subject.removeprefix(WRITE), reply, body)
+            return
         found = find(subject)
         if found is None:
             if subject.startswith(MSG_NEXT) and reply:

@@ -11,6 +11,7 @@ from headwater.errors import api_error
 from headwater.model import headers as header_block
 from headwater.model.api_level import level_is_enough
 from headwater.wire import go_json
+from headwater.wire.bulk_requests import OFFERED_TO
 from headwater.wire.go_json import Reader
 from headwater.wire.progress_json import REQUESTED_BY
 
@@ -21,6 +22,7 @@ VERSION = "2.15.1"
 """The nats-server whose answers we reproduce."""
 
 _PROGRESS = REQUESTED_BY.encode()
+_WRITING = OFFERED_TO.encode()
 _BLANKS = b" \t\r\n"
 
 
@@ -62,6 +64,11 @@ class Request:
     def wants_progress(self) -> bool:
         """Return whether the progress of upstreams is requested, which nats-server does not show."""
         return bool(self.headers) and header_block.get(self.headers, _PROGRESS) is not None
+
+    @property
+    def wants_writing(self) -> bool:
+        """Return whether the request asks how to write to the stream in bulk, which nats-server cannot."""
+        return bool(self.headers) and header_block.get(self.headers, _WRITING) is not None
 
     def decode(self, fields: Mapping[str, Reader], name: str) -> dict[str, Any]:
         """Return the fields of the body, which must be JSON with these fields only."""

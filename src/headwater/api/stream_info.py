@@ -7,7 +7,9 @@ from headwater.api.context import ApiContext
 from headwater.api.request import API_LEVEL, VERSION
 from headwater.model.stream import StreamConfig, StreamState
 from headwater.model.times import format_time
+from headwater.stream.bulk.bulk import MOST_RULED_BYTES, MOST_RULED_MESSAGES
 from headwater.stream.stream import Stream
+from headwater.wire import bulk_requests
 from headwater.wire.progress_json import EXTENSION
 from headwater.wire.stream_json import Json, config_json, source_info_json, state_json
 
@@ -21,6 +23,7 @@ async def stream_info(
     cluster: bool = False,
     versions: bool = True,
     progress: bool = False,
+    writing: bool = False,
 ) -> Json:
     """Return the StreamInfo; its parts depend on the request, as in nats-server."""
     state = await stream.reading.state() if state is None else state
@@ -42,6 +45,8 @@ async def stream_info(
         info["sources"] = [source_info_json(source, progress=progress) for source in sources]
     if progress and stream.failure:
         info[EXTENSION] = {"error": stream.failure}
+    if writing:
+        info[EXTENSION] = {**info.get(EXTENSION, {}), "write": _writing(stream)}
     info["ts"] = format_time(context.clock.now_ns())
     return info
 
@@ -50,3 +55,11 @@ def _versioned(config: StreamConfig) -> Json:
     """Return the config with the server's version and API level, which are shown but never stored."""
     metadata = {**config.metadata, "_nats.level": str(API_LEVEL), "_nats.ver": VERSION}
     return {**config_json(config), "metadata": dict(sorted(metadata.items()))}
+
+
+def _writing(stream: Stream) -> Json:
+    """Return how clients write to a stream in bulk; with limits where its rules need each message."""
+    shown: Json = {"version": bulk_requests.VERSION}
+    if stream.bulk.is_ruled:
+        shown |= {"most_messages": MOST_RULED_MESSAGES, "most_bytes": MOST_RULED_BYTES}
+    return shown

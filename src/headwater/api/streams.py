@@ -109,7 +109,14 @@ async def info(context: ApiContext, request: Request) -> Json:
         state = msgspec.structs.replace(state, subjects=subjects)
     return {
         **paging,
-        **await stream_info(context, stream, state, cluster=True, progress=request.wants_progress),
+        **await stream_info(
+            context,
+            stream,
+            state,
+            cluster=True,
+            progress=request.wants_progress,
+            writing=request.wants_writing,
+        ),
     }
 
 

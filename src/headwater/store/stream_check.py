@@ -20,6 +20,7 @@ from headwater.model.sealed import SealError
 from headwater.model.stream import Storage, StreamConfig
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
+from headwater.model.written import is_record
 from headwater.store.copy_check import OpenedStream
 from headwater.store.finding import Finding, Kind, note, of_stream, problem
 from headwater.store.shadow import shadow
@@ -184,7 +185,7 @@ class StreamCheck:
     def _check_cursors(self, store: Store) -> dict[str, Cursor]:
         cursors = {}
         for name, encoded in store.ledger.upstreams.items():
-            if name.endswith(gaps_name("")):
+            if name.endswith(gaps_name("")) or is_record(name):
                 continue
             try:
                 cursors[name] = Cursor.decode(encoded)

@@ -22,6 +22,7 @@ from headwater.errors import ApiError, DiskError, Error, FencedError, api_error
 from headwater.log.segment import Position
 from headwater.stream.events import StreamEvents
 from headwater.stream.group import Group
+from headwater.stream.ledger import merge_known
 from headwater.stream.publishing.acceptor import Acceptor
 from headwater.stream.replica.adopter import Adopter
 from headwater.stream.store import Store
@@ -246,7 +247,7 @@ class Committer:
     def _finish(self, group: Group) -> None:
         if group.encoded:
             self._store.synced_seq = group.last_seq
-            self._store.durable_upstreams.update(group.upstreams)
+            merge_known(self._store.durable_upstreams, group.upstreams)
         frames = group.answers(self._acks)
         if frames:
             self._send(frames)

@@ -6,7 +6,7 @@ made and when the log is replayed, so both give the same ledger. It never holds 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -61,7 +61,7 @@ class Ledger:
         self.consumers: dict[str, list[bytes]] = {}
         """What replay found of each consumer: its state at the checkpoint, then its changes."""
         self.upstreams: dict[str, bytes] = {}
-        """How far each upstream has been copied; opaque here."""
+        """How far each upstream has been copied, and the last batch of each query; opaque here."""
 
     def is_live(self, seq: int) -> bool:
         """Return whether there is a message at this sequence."""
@@ -280,6 +280,10 @@ class Ledger:
         else:
             self.consumers.pop(name, None)
 
+    def note_upstreams(self, known: Mapping[str, bytes]) -> None:
+        """Record what is known of upstreams, or of the queries of bulk writes."""
+        merge_known(self.upstreams, known)
+
     def record_loss(self, first_seq: int, last_seq: int) -> None:
         """Mark sequences whose stored bytes were found damaged."""
         self.lost.add_range(first_seq, last_seq + 1)
@@ -324,6 +328,15 @@ class Ledger:
         self.schedules.restore(dumped.get("schedules", []))
         self.consumers = dumped["consumers"]
         self.upstreams = dumped["upstreams"]
+
+
+def merge_known(known: dict[str, bytes], changes: Mapping[str, bytes]) -> None:
+    """Change what is known of upstreams; an empty value is forgotten."""
+    for name, value in changes.items():
+        if value:
+            known[name] = value
+        else:
+            known.pop(name, None)
 
 
 def members(bitmap: BitMap64, first_seq: int, last_seq: int) -> Int64s:

@@ -141,7 +141,7 @@ class Replay:
             ledger.remove(ledger.still_there(removal) if self._is_damaged else removal)
         for name, change in noted.consumers.items():
             ledger.note_consumer(name, change)
-        ledger.upstreams.update(noted.upstreams)
+        ledger.note_upstreams(noted.upstreams)
         ledger.skip_to(batch.last_seq)
         if self._is_damaged:
             ledger.remove_below(batch.first_seq)

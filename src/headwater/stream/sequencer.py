@@ -155,18 +155,19 @@ class Sequencer:
             emptied |= {subject}.union(*self._evictions.rolled_up_with(subject))
         self._evictions.require_found(emptied, self._read_with(pending))
 
-    def flush(self, pending: PendingGroup) -> None:
-        """Encode what is pending as one change."""
+    def flush(self, pending: PendingGroup, known: Mapping[str, bytes] = _NONE) -> None:
+        """Encode what is pending as one change, with what is known of upstreams from then on."""
+        self._ledger.note_upstreams(known)
         if not pending:
-            if pending.skipped or pending.removal:
-                self._add(None, None, pending.removal)
+            if pending.skipped or pending.removal or known:
+                self._add(None, None, pending.removal, upstreams=known)
             pending.clear()
             return
         run = pending.run()
         entry = self._hold(run)
         if self.evicts:
             pending.removal.merge(self._evictions.over_limits())
-        self._add(run, entry, pending.removal)
+        self._add(run, entry, pending.removal, upstreams=known)
         pending.clear()
 
     def remove(self, removal: Removal, *, last_seq: int = 0) -> None:
@@ -275,12 +276,12 @@ class Sequencer:
             for row, previous in enumerate(before):
                 self.group.after += self._republisher.frames(*run.message(row), previous)
 
-    def adopt(self, adopted: Sequence[Adopted], upstream: str, cursor: bytes) -> None:
-        """Add files of copied messages by their sums, with the cursor of the copy."""
+    def adopt(self, adopted: Sequence[Adopted], known: Mapping[str, bytes]) -> None:
+        """Add files of copied messages by their sums, with what is known of upstreams from then on."""
         for file in adopted:
             self._ledger.adopt(file)
-        self._ledger.upstreams[upstream] = cursor
-        self._add(None, None, None, upstreams={upstream: cursor}, adopted=adopted)
+        self._ledger.note_upstreams(known)
+        self._add(None, None, None, upstreams=known, adopted=adopted)
 
     def note_cursor(self, upstream: str, cursor: bytes, last_seq: int = 0) -> None:
         """Record how far an upstream has been copied; with `last_seq`, consume sequences up to it."""
@@ -291,7 +292,7 @@ class Sequencer:
 
     def note_upstreams(self, known: Mapping[str, bytes], last_seq: int = 0) -> None:
         """Record in one change what is known of upstreams; with `last_seq`, consume sequences up to it."""
-        self._ledger.upstreams.update(known)
+        self._ledger.note_upstreams(known)
         self._ledger.skip_to(last_seq)
         self._add(None, None, None, upstreams=known)
 

@@ -134,6 +134,7 @@ class Store:
 
     def _sweep_staging(self) -> None:
         """Remove files that transfers left: their receipts are refused since the engine restarted."""
+        self.staging.remove_begun()
         if not self.table.is_confirmed:
             return
         names = self.staging.names()

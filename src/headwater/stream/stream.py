@@ -1,7 +1,8 @@
-"""One stream, composed of its parts: publishing, reading, retention, consumers' records and replica.
+"""One stream, composed of its parts: publishing, bulk, reading, retention, consumers' records and replica.
 
     publishers ──> publishing ──> acceptor ──> sequencer ──> committer ──> log
-    replication ──> replica ────────────────────┘               │
+    replication ──> replica ────────────────────┤               │
+    bulk writes ──> bulk ───────────────────────┘               │
     consumers <── events <──────────────────────────────────────┘
     readers <──── reading <── view (head and table) <── fold
 
@@ -22,6 +23,7 @@ from headwater.meters import Meters
 from headwater.model.stream import Retention, StreamConfig
 from headwater.model.times import format_time
 from headwater.model.upstream import hash8
+from headwater.stream.bulk.bulk import StreamBulk
 from headwater.stream.committer import Committer
 from headwater.stream.consumer_records import ConsumerRecords
 from headwater.stream.events import StreamEvents
@@ -76,6 +78,7 @@ class Stream:
         self.replica = StreamReplica(
             store, self._sequencer, self._committer, adopter, self.folder, self.publishing, self.events
         )
+        self.bulk = StreamBulk(store, self._acceptor, self._committer, self.publishing, self.replica)
         self._tasks = BackgroundTasks()
         """The removals that the disk has refused so far."""
         self._late_limits = LateLimits(store, self._sequencer, self.publishing, self._committer.wake)

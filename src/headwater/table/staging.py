@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from headwater.disk import Disk
+from headwater.disk import DIRECTORY_MODE, Disk
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import Objects
 from headwater.table.stored_bytes import LocalBytes, ObjectBytes, StoredBytes
 
 STAGING = "staging"
 OBJECT_STAGING = "_staging"
+BEGUN = ".tmp"
+"""Ends the name of a file that the engine has not finished."""
+WRITTEN = "write-"
+"""Begins the name of a file of a bulk write, which `api/bulk_writes` removes itself."""
 UNCLAIMED = "unclaimed"
 """Where files are kept that a damaged log may have named; in a bucket, with an underscore before it."""
 
@@ -50,6 +54,22 @@ class Staging(Protocol):
 
     def open(self, name: str) -> StoredBytes:
         """Return the bytes of a file."""
+        ...
+
+    def begin(self, name: str) -> Path:
+        """Return a path of this machine to which the engine itself writes a new file."""
+        ...
+
+    def finish(self, written: Path, name: str) -> None:
+        """Return once a file that was written is durable under its name."""
+        ...
+
+    def abandon(self, written: Path) -> None:
+        """Remove a file that was begun and will not be finished."""
+        ...
+
+    def remove_begun(self) -> None:
+        """Remove the files of this machine that a crash left unfinished and `names` does not list."""
         ...
 
     def set_aside(self, names: Sequence[str]) -> None:
@@ -86,6 +106,21 @@ class LocalStaging:
 
     def open(self, name: str) -> StoredBytes:
         return LocalBytes(self.directory / name)
+
+    def begin(self, name: str) -> Path:
+        self._disk.mkdir(self.directory)
+        return self.directory / name
+
+    def finish(self, written: Path, name: str) -> None:
+        self._disk.sync_file(written)
+        self._disk.rename(written, self.directory / name)
+        self._disk.sync_dir(self.directory)
+
+    def abandon(self, written: Path) -> None:
+        self._disk.remove(written)
+
+    def remove_begun(self) -> None:
+        return None  # all files of the folder have a name
 
     def set_aside(self, names: Sequence[str]) -> None:
         kept = self.directory.parent / UNCLAIMED
@@ -126,6 +161,21 @@ class ObjectStaging:
 
     def open(self, name: str) -> StoredBytes:
         return ObjectBytes(self._objects, f"{OBJECT_STAGING}/{name}")
+
+    def begin(self, name: str) -> Path:
+        self.directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+        return self.directory / name
+
+    def finish(self, written: Path, name: str) -> None:
+        self._objects.put_file(f"{OBJECT_STAGING}/{name}", written)
+        self.abandon(written)
+
+    def abandon(self, written: Path) -> None:
+        written.unlink(missing_ok=True)
+
+    def remove_begun(self) -> None:
+        for begun in self.directory.glob(f"*{BEGUN}"):
+            self.abandon(begun)
 
     def set_aside(self, names: Sequence[str]) -> None:
         for name in names:

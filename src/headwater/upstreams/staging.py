@@ -15,7 +15,7 @@ from headwater.model.adopted import Adopted
 from headwater.stream.stream import Stream
 from headwater.table import parquet
 from headwater.table.output import footer_crc_of
-from headwater.table.staging import Staging
+from headwater.table.staging import WRITTEN, Staging
 from headwater.table.stored_bytes import StoredBytes
 from headwater.threads import on_thread
 
@@ -94,6 +94,8 @@ class StagingSweep:
         for target in targets:
             for name in await on_thread(_names, target.replica.staging):
                 path = (target.replica.staging.address, name)
+                if name.startswith(WRITTEN):
+                    continue
                 if self._is_known(name.split("-")[0]) or target.replica.awaits(name):
                     continue
                 if path in self._found:

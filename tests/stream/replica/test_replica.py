@@ -15,9 +15,9 @@ from headwater.errors import DiskError
 from headwater.model.adopted import Adopted
 from headwater.model.message import Message
 from headwater.model.stream import StreamConfig
-from headwater.replication.worker.sums import adopted_of
 from headwater.stream.replica.importer import CursorMovedError
 from headwater.stream.stream import Stream
+from headwater.table.adopted_sums import adopted_of
 from headwater.table.parquet import FileWriter
 from table.samples import columns
 

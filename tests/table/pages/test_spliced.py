@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from headwater.disk import RealDisk
 from headwater.errors import CorruptionError
 from headwater.model.message import Message
-from headwater.replication.worker.sums import adopted_of
 from headwater.table import Table, parquet
+from headwater.table.adopted_sums import adopted_of
 from headwater.table.checked_bytes import ChecksumSink
 from headwater.table.pages import data_chunk, plain_values
 from headwater.table.pages.data_chunk import DataChunk

@@ -16,8 +16,8 @@ from headwater.model.adopted import Adopted
 from headwater.model.copied import Copied
 from headwater.replication.work import INLINE_BYTES, FileRange, Receipt, Work
 from headwater.replication.worker.result_files import ResultFiles, result_files
-from headwater.replication.worker.sums import adopted_of
 from headwater.replication.worker.task_bucket import TaskBucket
+from headwater.table.adopted_sums import adopted_of
 from headwater.table.file_sums import MOST_SUBJECTS, FileSums
 from headwater.table.output import footer_crc_of
 from headwater.table.pages import DataChunk

@@ -29,6 +29,7 @@ from headwater.wire.frames import Frame
 _EXPECTS = b"\r\nNats-Expected-"
 _BATCHED = b"\r\nNats-Batch-Id:"
 _NOTHING_MORE: Mapping[str, object] = {}
+_NONE_KNOWN: Mapping[str, bytes] = {}
 
 
 class Acceptor:
@@ -249,6 +250,12 @@ class Acceptor:
             check.check_in_batch(self._stored_subject(subject), headers, data, now)
             for subject, headers, data in messages
         ]
+        self._store_checked(checked, now)
+
+    def _store_checked(
+        self, checked: Sequence[Checked], now: int, known: Mapping[str, bytes] = _NONE_KNOWN
+    ) -> None:
+        """Store messages that may be stored together in one change."""
         self._check_room(checked)
         if self._config.republish is not None:
             for message in checked:
@@ -258,7 +265,28 @@ class Acceptor:
         pending = PendingGroup(whole=True)
         for ts, message in enumerate(checked, now):
             self.sequencer.store_one(pending, message.subject, message.data, ts, message.admitted)
-        self.sequencer.flush(pending)
+        self.sequencer.flush(pending, known)
+
+    @property
+    def max_size(self) -> int | None:
+        """Return the largest headers and data together, None without a limit of ours."""
+        return self._admission.max_size
+
+    def store_bulk(self, messages: Sequence[atomic_batch.BatchMessage], known: Mapping[str, bytes]) -> int:
+        """Store the messages of a bulk write in one change, or none of them; return how many were stored.
+
+        Messages whose id is known are left out. `known` is what is known of upstreams from then on.
+        """
+        self._room.refresh()
+        now, check = self.sequencer.now(), self._batch_check()
+        checked = []
+        for subject, headers, data in messages:
+            self._admission.check_batched(headers, data)
+            found = check.check_unless_known(self._stored_subject(subject), headers, data, now)
+            if found is not None:
+                checked.append(found)
+        self._store_checked(checked, now, known)
+        return len(checked)
 
     def _check_room(self, messages: Sequence[Checked]) -> None:
         """Refuse messages that the account has no room for."""

@@ -68,6 +68,17 @@ class BatchCheck:
         except DuplicateError:
             raise api_error("atomic_publish_contains_duplicate_message") from None
 
+    def check_unless_known(self, subject: bytes, headers: bytes, data: bytes, now_ns: int) -> Checked | None:
+        """Return a message of a bulk write as it is to be stored, None if its id is known already."""
+        if header_block.get(headers, _LAST_ID):
+            raise api_error("atomic_publish_unsupported_header_batch", header=_LAST_ID.decode())
+        if not self._ledger.dedupe.window_ns:
+            self._ids.clear()
+        try:
+            return self.check(subject, headers, data, now_ns)
+        except DuplicateError:
+            return None
+
     def check(self, subject: bytes, headers: bytes, data: bytes, now_ns: int) -> Checked:
         """Return the message as it is to be stored; raise the ApiError that refuses it, or DuplicateError."""
         admitted = PLAIN

@@ -92,9 +92,18 @@ class Importer:
         return taken
 
     def adopt(
-        self, upstream: str, expected: bytes, adopted: Sequence[Adopted], cursor: bytes, *, mirrored: bool
+        self,
+        upstream: str,
+        expected: bytes,
+        adopted: Sequence[Adopted],
+        known: Mapping[str, bytes],
+        *,
+        mirrored: bool,
     ) -> list[Adopted]:
-        """Add files of copied messages at the end, in one change; return them with their sequences."""
+        """Add files of copied messages at the end, in one change; return them with their sequences.
+
+        `known` is what is known of upstreams from then on, with the cursor of this one.
+        """
         self._check(upstream, expected)
         last_seq, last_ts = self._store.ledger.last_seq, self._sequencer.floor_ts
         placed: list[Adopted] = []
@@ -104,7 +113,7 @@ class Importer:
             placed.append(file if mirrored else file.behind(last_seq, last_ts, ts))
             last_seq, last_ts = placed[-1].last_seq, placed[-1].last_ts
         self._store.adoptions.announce(placed)
-        self._sequencer.adopt(placed, upstream, cursor)
+        self._sequencer.adopt(placed, known)
         return placed
 
     def pass_over(

@@ -239,12 +239,27 @@ class StreamReplica:
     async def adopt(
         self, upstream: str, expected: bytes, adopted: Sequence[Adopted], cursor: bytes, *, mirrored: bool
     ) -> int:
-        """Adopt staged files of copied messages, exactly once; return how many messages they have.
+        """Adopt staged files of copied messages, exactly once; return how many messages they have."""
+        known = {upstream: cursor}
+        placed = await self.adopt_files(upstream, expected, adopted, known, mirrored=mirrored)
+        self.copied_bytes[upstream] += sum(file.payload_bytes for file in placed)
+        return sum(file.rows for file in placed)
+
+    async def adopt_files(
+        self,
+        upstream: str,
+        expected: bytes,
+        adopted: Sequence[Adopted],
+        known: Mapping[str, bytes],
+        *,
+        mirrored: bool,
+    ) -> list[Adopted]:
+        """Adopt staged files in one change with what is `known` from then on; return them as they are placed.
 
         Once the log names the files they are part of the stream: from then on they are never given up.
         """
         self.require_open()
-        placed = self._importer.adopt(upstream, expected, adopted, cursor, mirrored=mirrored)
+        placed = self._importer.adopt(upstream, expected, adopted, known, mirrored=mirrored)
         self._committer.wake()
         try:
             await self._committer.settled()
@@ -252,11 +267,10 @@ class StreamReplica:
             self._store.adoptions.withdraw(placed)
             raise
         await self._adopter.finished(placed[-1].last_seq)
-        self.copied_bytes[upstream] += sum(file.payload_bytes for file in placed)
         while self._sequencer.enforce_totals():
             await self._publishing.settled()
         await self._publishing.settled()
-        return sum(file.rows for file in placed)
+        return placed
 
     def awaits(self, name: str) -> bool:
         """Return whether a staged file is one that the log names, or is about to, and the table has not."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headwater.replication.worker.sums import adopted_of
+from headwater.table.adopted_sums import adopted_of
 from headwater.table.parquet import write
 from table.samples import columns, message
 

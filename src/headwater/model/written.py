@@ -1,0 +1,77 @@
+"""What a stream remembers about bulk writes: for each query the last batch that it has stored.
+
+    version 1: [1, batch, time, messages]
+
+The records are kept with the cursors of upstreams, in the same change as the messages of the batch. An older
+release keeps them unread, so they survive a downgrade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from headwater.errors import Error
+
+VERSION = 1
+QUERY_PREFIX = "\0query "
+"""Begins the name of a query's record; no upstream has such a name."""
+ONCE_PREFIX = "\0once "
+"""Begins the name of the record of a single write, which is only repeated soon after."""
+MOST_QUERIES = 1000
+"""How many queries a stream remembers; the one whose last batch is oldest is forgotten first."""
+MOST_ONCE = 100
+"""How many single writes a stream remembers."""
+
+
+class WrittenVersionError(Error):
+    """A newer release wrote the record of a query."""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """The last batch of one query."""
+
+    batch: int
+    ts: int
+    """When the engine stored it."""
+    messages: int
+
+    def encode(self) -> bytes:
+        """Return the record as bytes for the stream's log."""
+        return msgspec.msgpack.encode((VERSION, self.batch, self.ts, self.messages))
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> Written | None:
+        """Return the record that these bytes encode, None for none."""
+        if not encoded:
+            return None
+        match msgspec.msgpack.decode(encoded):
+            case [int(version), int(batch), int(ts), int(messages)] if version == VERSION:
+                return cls(batch, ts, messages)
+        raise WrittenVersionError("a newer release of Headwater wrote the record of a query, start that one")
+
+
+def record_name(query: str, *, once: bool) -> str:
+    """Return the name of a query's record."""
+    return (ONCE_PREFIX if once else QUERY_PREFIX) + query
+
+
+def is_record(name: str) -> bool:
+    """Return whether this is the name of a query's record, not that of an upstream."""
+    return name.startswith((QUERY_PREFIX, ONCE_PREFIX))
+
+
+def changes(known: Mapping[str, bytes], name: str, written: Written) -> dict[str, bytes]:
+    """Return the records to change: the new one, and an empty value for each that is forgotten."""
+    prefix, most = (ONCE_PREFIX, MOST_ONCE) if name.startswith(ONCE_PREFIX) else (QUERY_PREFIX, MOST_QUERIES)
+    others = [each for each in known if each.startswith(prefix) and each != name]
+    forgotten: list[str] = []
+    if len(others) >= most:
+        forgotten = sorted(others, key=lambda each: _time(known[each]))[: len(others) - most + 1]
+    return {**dict.fromkeys(forgotten, b""), name: written.encode()}
+
+
+def _time(encoded: bytes) -> int:
+    written = Written.decode(encoded)
+    return written.ts if written is not None else 0

@@ -1,0 +1,1 @@
+"""Bulk writes to one stream: parts staged as files, and their commit as one change."""

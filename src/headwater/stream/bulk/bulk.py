@@ -1,0 +1,196 @@
+"""The bulk writes of one stream: parts are staged as files, and a commit stores all of them as one change.
+
+1. Each part is checked and written to a staged file as it arrives.
+2. A commit names the query, the batch and the finished parts. If the stream has this batch of the query, it
+   answers so and nothing changes.
+3. The log gets one batch: the record of the query, with the names and sums of the files. Where the rules of
+   the stream need each message, it has the messages themselves instead, checked as published ones.
+
+A crash before 3 leaves staged files, which the next open removes. After it, all messages and the record are
+there, and a repeated commit is answered as done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from headwater.errors import ApiError, Error, api_error
+from headwater.model import written
+from headwater.model.subject import Filter
+from headwater.model.written import Written
+from headwater.stream.bulk.staged_part import BulkRefusedError, StagedFile, StagedPart
+from headwater.stream.committer import Committer
+from headwater.stream.publishing.acceptor import Acceptor
+from headwater.stream.publishing.atomic_batch import BatchMessage
+from headwater.stream.publishing.offered import OfferedRun
+from headwater.stream.publishing.publishing import StreamPublishing
+from headwater.stream.replica.replica import StreamReplica, adopts_files
+from headwater.stream.store import Store
+from headwater.table.staged import read_staged
+from headwater.wire.bulk_rows import BulkRows
+
+MOST_RULED_MESSAGES = 50_000
+MOST_RULED_BYTES = 64 << 20
+"""The most that one batch may have where the rules need each message: they are checked in one turn."""
+
+
+class StreamBulk:
+    """Takes the bulk writes of one stream."""
+
+    def __init__(
+        self,
+        store: Store,
+        acceptor: Acceptor,
+        committer: Committer,
+        publishing: StreamPublishing,
+        replica: StreamReplica,
+    ) -> None:
+        self._store = store
+        self._acceptor = acceptor
+        self._committer = committer
+        self._publishing = publishing
+        self._replica = replica
+        self._committing = asyncio.Lock()
+        """Held by the commit in progress: a repeated one waits for its outcome."""
+
+    def require_writable(self) -> None:
+        """Raise if clients cannot write to the stream."""
+        if self._store.config.mirror is not None:
+            raise api_error("mirror_with_subjects")
+        self._replica.require_open()
+
+    @property
+    def is_ruled(self) -> bool:
+        """Return whether the rules of the stream need each message."""
+        config = self._store.config
+        return not adopts_files(config) or config.subject_transform is not None
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Return what the account may still store; None without a limit."""
+        return self._store.services.free_bytes(self._store.config.storage)
+
+    def has(self, name: str, batch: int) -> bool:
+        """Return whether the batch of a query is durably stored."""
+        known = Written.decode(self._replica.durable_cursor(name))
+        return known is not None and known.batch >= batch
+
+    async def begin(self) -> StagedPart:
+        """Return a new part."""
+        self.require_writable()
+        config, now_ns = self._store.config, self._store.services.clock.now_ns()
+        staging, compression = self._store.staging, self._replica.compression
+        return await self._store.on_thread(StagedPart, staging, config.subjects, compression, now_ns)
+
+    async def append(self, part: StagedPart, encoded: bytes) -> None:
+        """Add messages to a part; raise if one of them may not be in the stream."""
+        await self._store.on_thread(lambda: part.append(BulkRows.decode(encoded)))
+
+    async def finish(self, part: StagedPart) -> StagedFile:
+        """Return a part as a file once it would survive a power cut."""
+        return await self._store.on_thread(part.finish)
+
+    async def abandon(self, part: StagedPart) -> None:
+        """Remove an unfinished part."""
+        await self._store.on_thread(part.abandon)
+
+    async def discard(self, files: Sequence[StagedFile]) -> None:
+        """Remove finished parts that the log does not name."""
+        for file in files:
+            if not self._replica.awaits(file.adopted.name):
+                await self._store.on_thread(_removing(self._store.staging.discard, file.adopted.name))
+
+    async def commit(self, name: str, batch: int, files: Sequence[StagedFile]) -> int | None:
+        """Store the messages of these files as the batch of a query; return how many, None if it was there.
+
+        Returns once the messages and the record of the query would survive a power cut.
+        """
+        async with self._committing:
+            self.require_writable()
+            await self._committer.settled()
+            expected = self._replica.cursor(name)
+            known = Written.decode(expected)
+            if known is not None and known.batch >= batch:
+                return None
+            self._check(files)
+            if self.is_ruled or any(file.is_ruled for file in files):
+                return await self._store_messages(name, expected, batch, files)
+            return await self._adopt(name, expected, batch, files)
+
+    def _check(self, files: Sequence[StagedFile]) -> None:
+        """Raise if the config, as it is now, does not allow these messages."""
+        filters = [Filter(subject) for subject in self._store.config.subjects]
+        for subject in {subject for file in files for subject in file.adopted.subjects}:
+            if not any(each.matches(subject) for each in filters):
+                raise BulkRefusedError(f"the stream no longer has the subject {subject.decode()!r}")
+        limit = self._acceptor.max_size
+        if limit is not None and any(file.largest > limit for file in files):
+            raise api_error("stream_message_exceeds_maximum")
+        self._replica.require_room([file.adopted for file in files])
+
+    async def _adopt(self, name: str, expected: bytes, batch: int, files: Sequence[StagedFile]) -> int:
+        adopted = [file.adopted for file in files]
+        count = sum(file.rows for file in adopted)
+        if not count:
+            return await self._store_messages(name, expected, batch, files)
+        known = self._changes(name, batch, count)
+        await self._replica.adopt_files(name, expected, adopted, known, mirrored=False)
+        return count
+
+    async def _store_messages(
+        self, name: str, expected: bytes, batch: int, files: Sequence[StagedFile]
+    ) -> int:
+        """Store the messages by the rules of publishing, all or none."""
+        count = sum(file.adopted.rows for file in files)
+        size = sum(file.adopted.payload_bytes for file in files)
+        if count > MOST_RULED_MESSAGES or size > MOST_RULED_BYTES:
+            raise BulkRefusedError(
+                f"the rules of the stream need each message: a batch may have {MOST_RULED_MESSAGES} messages "
+                f"and {MOST_RULED_BYTES >> 20} MiB at most, not {count} messages and {size} bytes; write "
+                "smaller batches"
+            )
+        messages = await self._store.on_thread(self._read, files)
+        mapped = [self._acceptor.mapped(subject) for subject, _, _ in messages]
+        await self._publishing.locate_older(mapped, [headers for _, headers, _ in messages])
+        self.require_writable()
+        if self._replica.cursor(name) != expected:
+            raise Error("the state of the stream was rebuilt during the commit")
+        stored = self._store_now(messages, self._changes(name, batch, count))
+        self._committer.wake()
+        await self._publishing.settled()
+        await self.discard(files)
+        return stored
+
+    def _store_now(self, messages: Sequence[BatchMessage], known: dict[str, bytes]) -> int:
+        try:
+            return self._acceptor.store_bulk(messages, known)
+        except ApiError:
+            raise  # nothing has changed
+        except Exception as error:
+            # A part of the messages may be in the ledger: the stream rolls back to what is durable.
+            self._committer.distrust(Error(f"the stream failed on a message: {type(error).__name__}"))
+            self._committer.wake()
+            raise
+
+    def _changes(self, name: str, batch: int, count: int) -> dict[str, bytes]:
+        record = Written(batch, self._store.services.clock.now_ns(), count)
+        return written.changes(self._store.ledger.upstreams, name, record)
+
+    def _read(self, files: Sequence[StagedFile]) -> list[BatchMessage]:
+        messages: list[BatchMessage] = []
+        for file in files:
+            for columns in read_staged(self._store.staging.open(file.adopted.name)):
+                run = OfferedRun.of(columns)
+                messages += zip(run.subjects, run.headers, run.datas, strict=True)
+        return messages
+
+
+def _removing(discard: Callable[[str], None], name: str) -> Callable[[], None]:
+    def remove() -> None:
+        try:
+            discard(name)
+        except (Error, OSError):
+            pass  # the next open of the stream removes it
+
+    return remove

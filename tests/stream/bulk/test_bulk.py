@@ -1,0 +1,272 @@
+"""A bulk write is stored as one change with the record of its query: once, whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bulk import Row, rows_of
+from doors import services
+from headwater.errors import ApiError, DiskError
+from headwater.model.message import Message
+from headwater.model.stream import Discard, Retention, StreamConfig
+from headwater.model.upstream import StreamSource, TransformConfig
+from headwater.stream.bulk import bulk as module
+from headwater.stream.bulk.staged_part import BulkRefusedError, StagedFile
+from headwater.stream.stream import Stream
+from waits import until
+
+CONFIG = StreamConfig(name="T", subjects=("t.>",), duplicate_window=120 * 10**9)
+
+
+@asynccontextmanager
+async def opened(directory: Path, config: StreamConfig = CONFIG) -> AsyncIterator[Stream]:
+    async with services(directory) as shared:
+        stream = await Stream.open(directory / "T", config, created_ns=1, services=shared)
+        yield stream
+        await stream.close()
+
+
+async def staged(stream: Stream, rows: Sequence[Row]) -> StagedFile:
+    part = await stream.bulk.begin()
+    await stream.bulk.append(part, rows_of(rows).encode())
+    return await stream.bulk.finish(part)
+
+
+async def write(stream: Stream, batch: int, *parts: Sequence[Row], query: str = "q") -> int | None:
+    return await stream.bulk.commit(query, batch, [await staged(stream, rows) for rows in parts])
+
+
+async def held(stream: Stream) -> list[Message]:
+    return [m async for many in stream.reading.scan(1) for m in many]
+
+
+async def texts(stream: Stream) -> list[str]:
+    return [m.data.decode() for m in await held(stream)]
+
+
+def numbered(count: int, subject: str = "t.a", start: int = 0) -> list[Row]:
+    return [(subject, b"%d" % n) for n in range(start, start + count)]
+
+
+def with_header(subject: str, data: bytes, name: str, value: str) -> Row:
+    return subject, data, f"NATS/1.0\r\n{name}: {value}\r\n\r\n".encode()
+
+
+def changed(**fields: Any) -> StreamConfig:
+    return StreamConfig(**{"name": "T", "subjects": ("t.>",), **fields})
+
+
+async def test_a_batch_of_several_parts_is_stored_once(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        stream.publishing.offer([(b"t.x", b"", b"", b"before")])
+        assert await write(stream, 0, numbered(3), numbered(2, "t.b", 3)) == 5
+        assert await write(stream, 0, numbered(3, start=90)) is None
+        stream.publishing.offer([(b"t.x", b"", b"", b"after")])
+        await stream.publishing.settled()
+        assert await texts(stream) == ["before", "0", "1", "2", "3", "4", "after"]
+        assert [m.seq for m in await held(stream)] == list(range(1, 8))
+        assert stream.reading.subject_counts("t.a") == {b"t.a": 3}
+        assert stream.bulk.has("q", 0)
+        assert not stream.bulk.has("q", 1)
+        assert not stream.bulk.has("other", 0)
+
+
+@pytest.mark.parametrize("config", [CONFIG, changed(max_msgs_per_subject=50)])
+async def test_the_record_is_there_after_a_restart_and_a_checkpoint(
+    tmp_path: Path, config: StreamConfig
+) -> None:
+    async with opened(tmp_path, config) as stream:
+        await write(stream, 4, numbered(3))
+    async with opened(tmp_path, config) as stream:
+        assert await write(stream, 4, numbered(3)) is None
+        assert await write(stream, 3, numbered(3)) is None
+        await stream.checkpoint()
+    async with opened(tmp_path, config) as stream:
+        assert await write(stream, 4, numbered(3)) is None
+        assert await write(stream, 5, numbered(2, start=3)) == 2
+        assert await texts(stream) == ["0", "1", "2", "3", "4"]
+
+
+async def test_each_query_has_its_own_batches(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        assert await write(stream, 7, numbered(1), query="a") == 1
+        assert await write(stream, 0, numbered(1), query="b") == 1
+
+
+async def test_an_empty_batch_is_recorded(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        assert await stream.bulk.commit("q", 1, []) == 0
+        assert await stream.bulk.commit("q", 1, []) is None
+        assert await texts(stream) == []
+
+
+async def test_what_was_staged_and_not_committed_is_gone_after_a_restart(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        await staged(stream, numbered(3))
+        unfinished = await stream.bulk.begin()
+        await stream.bulk.append(unfinished, rows_of(numbered(20_000)).encode())
+    assert len(list((tmp_path / "T" / "staging").iterdir())) == 2
+    async with opened(tmp_path) as stream:
+        assert not list((tmp_path / "T" / "staging").iterdir())
+        assert await texts(stream) == []
+
+
+async def test_a_refused_sync_stores_nothing_and_the_commit_can_be_repeated(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        file = await staged(stream, numbered(3))
+        log = stream._store.log
+        sync, failures = log.sync, [DiskError(tmp_path, "sync", 5)]
+
+        def failing() -> None:
+            if failures:
+                raise failures.pop()
+            sync()
+
+        log.sync = failing  # type: ignore[method-assign]
+        with pytest.raises(ApiError):
+            await stream.bulk.commit("q", 0, [file])
+        assert not stream.bulk.has("q", 0)
+        await until(lambda: stream.publishing.failure is None)
+        assert await stream.bulk.commit("q", 0, [file]) == 3
+        assert await texts(stream) == ["0", "1", "2"]
+
+
+async def test_ids_that_the_window_knows_are_left_out(tmp_path: Path) -> None:
+    rows = [with_header("t.a", b"%d" % n, "Nats-Msg-Id", f"id{n % 3}") for n in range(5)]
+    async with opened(tmp_path) as stream:
+        assert await write(stream, 0, rows) == 3
+        assert await write(stream, 1, rows) == 0
+        assert await texts(stream) == ["0", "1", "2"]
+    async with opened(tmp_path / "without", changed(duplicate_window=0)) as stream:
+        assert await write(stream, 0, rows) == 5
+
+
+async def test_the_limit_of_a_subject_holds(tmp_path: Path) -> None:
+    async with opened(tmp_path, changed(max_msgs_per_subject=2)) as stream:
+        stream.publishing.offer([(b"t.a", b"", b"", b"old")])
+        assert await write(stream, 0, numbered(4), numbered(1, "t.b")) == 5
+        assert await texts(stream) == ["2", "3", "0"]
+
+
+async def test_a_full_stream_that_discards_new_messages_takes_all_or_none(tmp_path: Path) -> None:
+    async with opened(tmp_path, changed(discard=Discard.NEW, max_msgs=3)) as stream:
+        with pytest.raises(ApiError, match="maximum messages exceeded"):
+            await write(stream, 0, numbered(4))
+        assert await texts(stream) == []
+        assert await write(stream, 0, numbered(3)) == 3
+
+
+async def test_totals_remove_the_oldest_messages(tmp_path: Path) -> None:
+    async with opened(tmp_path, changed(max_msgs=3)) as stream:
+        assert await write(stream, 0, numbered(5)) == 5
+        assert await texts(stream) == ["2", "3", "4"]
+
+
+async def test_what_a_message_expects_is_checked_for_the_whole_batch(tmp_path: Path) -> None:
+    first = with_header("t.a", b"1", "Nats-Expected-Last-Sequence", "1")
+    async with opened(tmp_path) as stream:
+        with pytest.raises(ApiError, match="wrong last sequence"):
+            await write(stream, 0, [first, ("t.a", b"2")])
+        assert await texts(stream) == []
+        stream.publishing.offer([(b"t.a", b"", b"", b"0")])
+        assert await write(stream, 0, [first, ("t.a", b"2")]) == 2
+        assert await texts(stream) == ["0", "1", "2"]
+
+
+async def test_a_rollup_removes_what_it_replaces(tmp_path: Path) -> None:
+    rows = [with_header("t.a", b"sum", "Nats-Rollup", "sub"), ("t.b", b"more")]
+    async with opened(tmp_path, changed(allow_rollup_hdrs=True)) as stream:
+        assert await write(stream, 0, numbered(3)) == 3
+        assert await write(stream, 1, rows) == 2
+        assert await texts(stream) == ["sum", "more"]
+    async with opened(tmp_path / "not", CONFIG) as stream:
+        with pytest.raises(ApiError, match="rollup not permitted"):
+            await write(stream, 0, rows)
+
+
+async def test_a_time_to_live_is_obeyed_or_refused(tmp_path: Path) -> None:
+    rows = [with_header("t.a", b"1", "Nats-TTL", "1h")]
+    async with opened(tmp_path, changed(allow_msg_ttl=True)) as stream:
+        assert await write(stream, 0, rows) == 1
+        assert stream._store.ledger.expiry.dump()
+    async with opened(tmp_path / "not", CONFIG) as stream:
+        with pytest.raises(ApiError, match="TTL"):
+            await write(stream, 0, rows)
+
+
+async def test_a_message_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    async with opened(tmp_path, changed(max_msg_size=5)) as stream:
+        with pytest.raises(ApiError, match="exceeds maximum"):
+            await write(stream, 0, [("t.a", b"123456")])
+        assert await write(stream, 0, [("t.a", b"12345")]) == 1
+
+
+async def test_a_transform_maps_the_subjects(tmp_path: Path) -> None:
+    config = changed(subject_transform=TransformConfig("t.*", "u.$1"))
+    async with opened(tmp_path, config) as stream:
+        assert await write(stream, 0, numbered(1)) == 1
+        assert stream.reading.subject_counts(">") == {b"u.a": 1}
+
+
+async def test_interest_and_work_queues_are_written_by_their_rules(tmp_path: Path) -> None:
+    async with opened(tmp_path / "i", changed(retention=Retention.INTEREST)) as stream:
+        assert await write(stream, 0, numbered(2)) == 2
+        assert await texts(stream) == []
+    async with opened(tmp_path / "w", changed(retention=Retention.WORKQUEUE)) as stream:
+        assert await write(stream, 0, numbered(2)) == 2
+        assert await texts(stream) == ["0", "1"]
+
+
+async def test_mirrors_and_sealed_streams_refuse(tmp_path: Path) -> None:
+    mirror = StreamConfig(name="T", mirror=StreamSource(name="O"))
+    for directory, config in (("m", mirror), ("s", changed(sealed=True))):
+        async with opened(tmp_path / directory, config) as stream:
+            with pytest.raises(ApiError, match=r"stream mirrors can not contain subjects|sealed stream"):
+                await stream.bulk.begin()
+            with pytest.raises(ApiError):
+                await stream.bulk.commit("q", 0, [])
+
+
+async def test_a_batch_that_the_rules_cannot_check_in_one_turn_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_RULED_MESSAGES", 3)
+    async with opened(tmp_path, changed(max_msgs_per_subject=1)) as stream:
+        with pytest.raises(BulkRefusedError, match="write smaller batches"):
+            await write(stream, 0, numbered(4))
+        assert await write(stream, 0, numbered(3)) == 3
+
+
+async def test_a_subject_that_the_stream_has_lost_since_is_refused(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        file = await staged(stream, numbered(1))
+        await stream.reconfigure(changed(subjects=("u.>",)))
+        with pytest.raises(BulkRefusedError, match=r"no longer has the subject 't\.a'"):
+            await stream.bulk.commit("q", 0, [file])
+
+
+async def test_a_failure_in_the_middle_takes_everything_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, changed(max_msgs_per_subject=5)) as stream:
+        sequencer = stream._sequencer
+        store_one, calls = sequencer.store_one, [0]
+
+        def failing(*args: Any) -> None:
+            calls[0] += 1
+            if calls[0] == 2:
+                raise ZeroDivisionError
+            store_one(*args)
+
+        monkeypatch.setattr(sequencer, "store_one", failing)
+        with pytest.raises(ZeroDivisionError):
+            await write(stream, 0, numbered(3))
+        await until(lambda: stream.publishing.failure is None)
+        assert await texts(stream) == []
+        assert await write(stream, 0, numbered(3)) == 3
+        assert await texts(stream) == ["0", "1", "2"]
