@@ -11,7 +11,7 @@ from headwater.control import catalog_schema, declaration, ownership
 from headwater.delivery import change
 from headwater.journal import opened_head, record
 from headwater.log import batch, checkpoint, segment
-from headwater.model import cursor, gaps
+from headwater.model import cursor, gaps, written
 from headwater.stan import records
 from headwater.store import copy_source
 from headwater.stream import notes
@@ -41,6 +41,7 @@ VERSIONS = {
     "a batch in a segment": batch.VERSION,
     "the notes of a batch (removals, `Adopted`, `Copied`)": notes.VERSION,
     "the cursor of a source or mirror": cursor.LOST_VERSION,
+    "the record of a query that writes in bulk": written.VERSION,
     "the gaps of a source or mirror": gaps.VERSION,
     "the state of a consumer": change.VERSION,
     "`table/`, the Delta table": schema.VERSION,
