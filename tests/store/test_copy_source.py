@@ -8,9 +8,21 @@ from pathlib import Path
 import pytest
 
 from headwater.journal.opened_head import MARK
+from headwater.model.sealed import seal
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
-from headwater.store.copy_source import CopyError, key_of, read_copy, read_directory, require_unserved
+from headwater.store.copy_source import (
+    MANIFEST,
+    VERSION,
+    CopiedFile,
+    CopyError,
+    CopyManifest,
+    key_of,
+    read_copy,
+    read_directory,
+    require_inside,
+    require_unserved,
+)
 from headwater.table.prefix_owner import OWNER
 from store import stores
 
@@ -53,3 +65,34 @@ def test_a_copy_whose_tables_were_used_is_not_continued_from_its_old_head(tmp_pa
 def test_keys_are_those_of_an_engine_s_tables() -> None:
     assert key_of("tables/$G/MY ORDERS/_delta_log/0.json") == "$G/MY~20ORDERS/table/_delta_log/0.json"
     assert key_of("head/$G/MY ORDERS/log/1") == ".headwater/head/$G/MY~20ORDERS/log/1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "head/../outside",
+        "head/$G/ORDERS/../../../../outside",
+        "head//etc/cron.d/x",
+        "head/$G/ORDERS/log/.",
+        "head/replicator.toml",
+        "head/$G/loose",
+        "tables/$G/ORDERS",
+        "tables/../../outside/x",
+        "tables/$G/ORDERS/a\0b",
+        "outside",
+        "/etc/passwd",
+        "",
+    ],
+)
+def test_a_manifest_cannot_name_files_outside_the_store(tmp_path: Path, name: str) -> None:
+    bucket = bucket_in(tmp_path)
+    files = [CopiedFile("head/catalog.db", 1, 0), CopiedFile(name, 7, 0)]
+    bucket.put(MANIFEST, seal(CopyManifest(store="x", files=files), VERSION))
+    with pytest.raises(CopyError, match="is not the name of a file of a store"):
+        read_copy(bucket)
+
+
+def test_every_file_of_a_store_has_a_name_that_is_accepted(tmp_path: Path) -> None:
+    asyncio.run(stores.make(tmp_path))
+    for item in read_directory(tmp_path).items:
+        require_inside(item.name)

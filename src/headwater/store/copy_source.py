@@ -148,6 +148,8 @@ def _manifest(bucket: Bucket) -> CopyManifest:
             f"{bucket.address} holds no complete copy of a store; a store that is served from there has its "
             "head in its directory: name that one"
         ) from None
+    for file in manifest.files:
+        require_inside(file.name)
     there = {info.key: info.size for info in bucket.list()}
     changed = [file.name for file in manifest.files if there.get(key_of(file.name)) != file.size]
     if changed:
@@ -156,6 +158,15 @@ def _manifest(bucket: Bucket) -> CopyManifest:
             "of the store that is served from there"
         )
     return manifest
+
+
+def require_inside(name: str) -> None:
+    """Raise unless a name is that of a file of a store: a bucket that others write must not place others."""
+    kind, *rest = name.split("/")
+    is_whole = all(part not in ("", ".", "..") and "\0" not in part for part in rest)
+    is_head = kind == HEAD and (len(rest) > 2 or (len(rest) == 1 and _ROOT_FILES.fullmatch(rest[0])))
+    if not is_whole or not (is_head or (kind == TABLES and len(rest) > 2)):
+        raise CopyError(f"{name!r} is not the name of a file of a store: the copy was not made by Headwater")
 
 
 def key_of(name: str) -> str:
@@ -204,4 +215,5 @@ def _table_items(home: Path) -> Iterator[CopyItem]:
         return
     bucket = Bucket(remote.bucket)
     for info in bucket.list():
+        require_inside(f"{prefix}/{info.key}")
         yield CopyItem(f"{prefix}/{info.key}", info.size, partial(bucket.get, info.key))
