@@ -86,6 +86,38 @@ def test_a_transaction_that_the_journal_refused_is_nowhere(
     assert names(Catalog(other.store / "catalog.db")) == ["kept"]
 
 
+def test_a_transaction_that_the_local_disk_refused_is_undone_before_its_caller_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = Head(folder_journal(tmp_path / "journal"), tmp_path / "a")
+    path = head.store / "catalog.db"
+    catalog = Catalog(path, head.disk, replica=JournaledDatabase(head.disk, path))
+    catalog.create(row("kept"))
+
+    class FullConnection:
+        """A connection that can neither commit nor begin again."""
+
+        def __init__(self, db: sqlite3.Connection) -> None:
+            self._db = db
+            self.refuses = False
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._db, name)
+
+        def execute(self, statement: str, *args: object) -> object:
+            self.refuses |= statement == "COMMIT"
+            if self.refuses and statement in ("COMMIT", "BEGIN IMMEDIATE"):
+                raise sqlite3.OperationalError("database or disk is full")
+            return self._db.execute(statement, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(catalog._file, "_db", FullConnection(catalog._file._db))
+    with pytest.raises(sqlite3.OperationalError):
+        catalog.create(row("refused"))
+    assert head.shipper.unshipped_bytes == 0
+    other = Head(folder_journal(tmp_path / "journal"), tmp_path / "b")
+    assert names(Catalog(other.store / "catalog.db")) == ["kept"]
+
+
 def test_a_database_that_is_opened_again_continues_from_what_was_shipped(tmp_path: Path) -> None:
     head = Head(folder_journal(tmp_path / "journal"), tmp_path / "a")
     path = head.store / "catalog.db"
@@ -122,7 +154,8 @@ def test_a_transaction_that_fails_here_is_undone_there(tmp_path: Path) -> None:
     replica.ship(db)
     db.execute("ROLLBACK")
     replica.undo()
-    head.disk.flush()
+    # At once: the caller is refused next, and another engine may take over at any time.
+    assert head.shipper.unshipped_bytes == 0
     other = Head(folder_journal(tmp_path / "journal"), tmp_path / "b")
     found = sqlite3.connect(other.store / "x.db").execute("SELECT count(*) FROM t").fetchone()
     assert found == (0,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from headwater.errors import DiskError
@@ -39,11 +40,19 @@ class JournaledDatabase:
         try:
             self._disk.flush()
         except DiskError:
-            self.undo()
+            self._queue_undo()
             raise
 
     def undo(self) -> None:
-        """Have the journal forget the last transaction, which failed here."""
+        """Return once the journal has forgotten the last transaction, which failed here, if it answers.
+
+        Until then an engine that takes over would see what is refused here.
+        """
+        self._queue_undo()
+        with suppress(DiskError):
+            self._disk.flush()
+
+    def _queue_undo(self) -> None:
         if self._image != self._before:
             self._queue(self._before)
 
