@@ -10,7 +10,7 @@ import pytest
 from headwater.control import catalog_schema, declaration, ownership
 from headwater.delivery import change
 from headwater.journal import opened_head, record
-from headwater.log import batch, checkpoint, segment
+from headwater.log import batch, checkpoint, newest, segment
 from headwater.model import cursor, gaps, written
 from headwater.stan import records
 from headwater.store import copy_source
@@ -37,6 +37,7 @@ VERSIONS = {
     "`identity.json`": declaration.IDENTITY_VERSION,
     "`declared.json`, `consumers/*.json`": declaration.VERSION,
     "`checkpoint`, `checkpoint.copy`": checkpoint.VERSION,
+    "`log.newest`": newest.VERSION,
     "`log/<n>.log`, the segment": segment.SEGMENT_VERSION,
     "a batch in a segment": batch.VERSION,
     "the notes of a batch (removals, `Adopted`, `Copied`)": notes.VERSION,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.errors import DiskError
-from headwater.log import Log
+from headwater.log import Log, newest
 from log.batches import numbered
 from simulation.disks import BreakableDisk, Fault, PowerCut
 
@@ -37,7 +37,9 @@ class Script:
     def open(self) -> None:
         """Open the log; what it holds is durable afterwards."""
         self.log = None
-        log = Log.open(self.directory, self.disk, from_segment=self.from_segment)
+        record = self.directory.parent / newest.FILE
+        log = Log.open(self.directory, self.disk, from_segment=self.from_segment, record=record)
+        assert log.missing == "", "whatever breaks, no segment is missing that was there"
         found = [(position.segment, batch.encoded) for position, batch in log.replay()]
         assert found[: len(self.synced)] == self.synced
         rest = iter(self.unsynced)

@@ -31,6 +31,7 @@ KINDS = {
     "consumer": "$G/ORDERS/consumers/*.json",
     "checkpoint": "$G/ORDERS/checkpoint",
     "log": "$G/ORDERS/log/*.log",
+    "newest": "$G/ORDERS/log.newest",
     "catalog": "catalog.db",
     "stan": "stan.$G.db",
 }

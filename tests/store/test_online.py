@@ -131,13 +131,21 @@ async def test_a_flipped_bit_is_found_in_each_kind_of_file(served: RunningEngine
     data, commit = stores.data_files(served.store)[0], sorted((home / "table/_delta_log").glob("*.json"))[1]
     assert await flipped(served, data) == [("data", str(data))]
     assert await flipped(served, commit) == [("table", str(commit))]
-    for name, kind in (("checkpoint", "checkpoint"), ("declared.json", "declaration")):
+    for name, kind in (
+        ("checkpoint", "checkpoint"),
+        ("declared.json", "declaration"),
+        ("log.newest", "log"),
+    ):
         assert await flipped(served, home / name) == [(kind, str(home / name))]
     *_, older, newest = sorted((home / "log").iterdir())
     for segment, at in ((older, None), (newest, 200)):
         ((kind, where),) = await flipped(served, segment, at)
         assert kind == "log"
         assert where.startswith(f"{segment}, byte ")
+    kept = newest.rename(home / "kept")
+    lost = await check(served.store, "$G/ORDERS")
+    kept.rename(newest)
+    assert [(str(found.kind), found.where) for found in lost.problems] == [("log", f"{newest}, byte 0")]
     # A record at the end may be one that is being written.
     assert await flipped(served, newest, newest.stat().st_size - 10) == []
     assert said(await check(served.store)) == []

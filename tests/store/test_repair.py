@@ -141,6 +141,45 @@ def test_one_damaged_checkpoint_is_repaired_from_the_other(tmp_path: Path, held:
     assert content(tmp_path) == held
 
 
+def test_a_missing_newest_segment_is_reported_and_what_is_left_is_taken(
+    tmp_path: Path, held: stores.Held
+) -> None:
+    newest = max((tmp_path / "$G" / "ORDERS" / "log").iterdir())
+    newest.unlink()
+    (found,) = stores.checked(tmp_path).problems
+    assert (found.kind, found.meaning) == (Kind.LOG, "The stream is offline")
+    assert f"segment {int(newest.stem)}, the newest one, is missing" in found.what
+    asyncio.run(stores.on(tmp_path, lambda domain: is_offline(domain, "ORDERS")))
+    done = stores.repaired(tmp_path)
+    assert done.left == []
+    assert any("So that no sequence is used twice, it continues at" in line for line in done.done)
+    assert content(tmp_path)["EVENTS"] == held["EVENTS"]
+    left = content(tmp_path)["ORDERS"]
+    # The last four messages were in the log only.
+    assert left == {seq: message for seq, message in held["ORDERS"].items() if seq <= max(held["ORDERS"]) - 4}
+
+    async def publish_more(domain: Domain) -> None:
+        stream = domain.stream("ORDERS")
+        await stores.publish(stream, 1)
+        assert (await stream.reading.state()).last_seq > max(held["ORDERS"])
+
+    asyncio.run(stores.on(tmp_path, publish_more))
+    assert stores.checked(tmp_path).problems == []
+
+
+def test_a_damaged_record_of_the_newest_segment_is_written_again(tmp_path: Path, held: stores.Held) -> None:
+    stores.flip(tmp_path / "$G" / "ORDERS" / "log.newest")
+    assert kinds(tmp_path) == {Kind.LOG}
+    assert content(tmp_path) == held
+    assert stores.repaired(tmp_path).left == []
+    assert content(tmp_path) == held
+
+
+async def is_offline(domain: Domain, name: str) -> None:
+    """Fail unless exactly this stream is offline."""
+    assert list(domain.offline) == [name]
+
+
 def test_an_old_copy_is_not_used(tmp_path: Path, held: stores.Held) -> None:
     first, copy = stores.checkpoints(tmp_path)
     old = copy.read_bytes()

@@ -36,6 +36,7 @@ async def test_a_healthy_stream_has_nothing_to_report(tmp_path: Path) -> None:
         ("checkpoint", Kind.CHECKPOINT),
         ("table/_delta_log/00000000000000000001.json", Kind.TABLE),
         ("consumers/reader.7.1.json", Kind.DECLARATION),
+        ("log.newest", Kind.LOG),
     ],
 )
 async def test_damage_is_named_with_its_place(tmp_path: Path, path: str, kind: Kind) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from headwater.disk import AppendFile, Disk
 from headwater.errors import CorruptionError, DiskError
 from headwater.fence import NO_FENCE, Fence
+from headwater.log import newest
 from headwater.log.batch import StoredBatch, is_intact
 from headwater.log.recovery import recover
 from headwater.log.segment import Damage, Position, SegmentHeader, records, scan, segment_path
@@ -25,10 +26,14 @@ class Log:
     first append starts a segment of its own, whose header seals the one before.
     """
 
-    def __init__(self, directory: Path, disk: Disk, fence: Fence = NO_FENCE) -> None:
+    def __init__(
+        self, directory: Path, disk: Disk, fence: Fence = NO_FENCE, record: Path | None = None
+    ) -> None:
         self._directory = directory
         self._disk = disk
         self._fence = fence
+        self._record = record
+        """The file that names the newest segment; None if there is no such file."""
         self._lengths: dict[int, int] = {}
         """Length of every segment that is not void, ascending; of a sealed one, its seal."""
         self._file: AppendFile | None = None
@@ -47,14 +52,26 @@ class Log:
         """Damage that the last read of all records found."""
         self.segment = 0
         """The number of the segment that is written."""
-        self.is_missing = False
-        """Whether the segment at which replay starts was not there at open, nor any later one."""
+        self.missing = ""
+        """Which segments at the end of the log were not there at open, as a person reads it."""
 
     @classmethod
-    def open(cls, directory: Path, disk: Disk, *, from_segment: int = 0, fence: Fence = NO_FENCE) -> Log:
-        """Return the log, created if it is missing; everything in it is durable."""
-        log = cls(directory, disk, fence)
+    def open(
+        cls,
+        directory: Path,
+        disk: Disk,
+        *,
+        from_segment: int = 0,
+        fence: Fence = NO_FENCE,
+        record: Path | None = None,
+    ) -> Log:
+        """Return the log, created if it is missing; everything in it is durable.
+
+        With `record`, a file in that place names the newest segment (`log/newest.py`).
+        """
+        log = cls(directory, disk, fence, record)
         fence.check()  # before anything of a log is removed that may be another engine's by now
+        recorded = newest.known(disk, record) if record is not None else 0
         recovered = recover(directory, disk, from_segment)
         log._epoch = fence.epoch
         if recovered.epoch > fence.epoch:
@@ -63,8 +80,11 @@ class Log:
             fence.check()
             log._epoch = recovered.epoch
         log._torn = recovered.damage
-        log.is_missing = recovered.is_missing
-        log._highest = recovered.highest
+        if recovered.is_missing:
+            log.missing = f"segment {from_segment} and all later ones are missing"
+        elif recorded > max(recovered.lengths, default=0):
+            log.missing = f"segment {recorded}, the newest one, is missing"
+        log._highest = max(recovered.highest, recorded)
         log._lengths = recovered.lengths
         if recovered.lengths:
             log.segment, log._durable = max(recovered.lengths.items())
@@ -183,23 +203,29 @@ class Log:
         self._failed = True
         self._fence.check()
         number, file = self._create()
-        path = segment_path(self._directory, number)
         header = SegmentHeader(number, self.segment, self._durable, self._epoch)
         try:
             file.write([header.encode()])
             file.sync()
             self._disk.sync_dir(self._directory)
+            if self._record is not None:
+                newest.write(self._disk, self._record, number)
         except DiskError:
             file.close()
             # One that stays behind is void, since the next attempt has a higher number.
             with suppress(DiskError):
-                self._disk.remove(path)
+                self._discard(number)
             raise
         self._close_file()
         self._file = file
         self.segment = number
         self._durable = self._lengths[number] = file.size
         self._failed = False
+
+    def _discard(self, number: int) -> None:
+        """Remove a segment that could not be started, unless the record may name it."""
+        if self._record is None or newest.known(self._disk, self._record) < number:
+            self._remove(number)
 
     def _create(self) -> tuple[int, AppendFile]:
         """Return a new file that did not exist before, and its number.

@@ -21,10 +21,10 @@ from headwater.control import declaration
 from headwater.control.declaration import CONSUMERS
 from headwater.disk import Disk, RealDisk
 from headwater.errors import CorruptionError, DiskError
-from headwater.log import checkpoint
+from headwater.log import checkpoint, newest
 from headwater.log.checkpoint_copy import copy_path, current
 from headwater.log.recovery import numbers_in, survey
-from headwater.log.segment import Damage, scan, segment_path
+from headwater.log.segment import Damage, Position, scan, segment_path
 from headwater.model.sealed import SealError
 from headwater.store.fetched_table import fetch
 from headwater.store.finding import Finding, Kind, problem
@@ -41,6 +41,7 @@ OFFLINE = "Stop the engine and run `headwater store verify`, then `headwater sto
 _LOST = "The messages in it cannot be served"
 _AT_START = "The stream will not open at the next start"
 _ONE_OF_TWO = "The engine keeps two copies, and uses the other one if that is whole"
+_END_UNKNOWN = "If the end of the log was missing, it would not be noticed"
 _LOG_LOST = "Messages in it that the table does not have are lost at the next start"
 
 
@@ -86,11 +87,17 @@ class OnlineCheck:
                 checkpoint.read(disk, path)
             except CorruptionError as error:
                 found.append(problem(Kind.CHECKPOINT, path, error, _ONE_OF_TWO, OFFLINE))
+        try:
+            newest.read(disk, self._home / newest.FILE)
+        except CorruptionError as error:
+            found.append(problem(Kind.LOG, self._home / newest.FILE, error, _END_UNKNOWN, OFFLINE))
         return found
 
     def _log(self) -> list[Finding]:
         # A new disk for each look: it keeps no file open that was replaced.
         disk, directory = RealDisk(), self._home / "log"
+        # Before the segments are listed, which always go on to a later one.
+        recorded = self._recorded(disk)
         numbers = numbers_in(directory, disk)
         try:
             taken = current(disk, self._home / "checkpoint", directory)
@@ -105,7 +112,16 @@ class OnlineCheck:
             except DiskError:
                 if not self._is_trimmed(number):
                     raise
+        if recorded > max(numbers, default=0):
+            damage.append(Damage(Position(recorded, 0, 0)))
         return [_as_finding(directory, each) for each in damage]
+
+    def _recorded(self, disk: Disk) -> int:
+        """Return the number of the newest segment, 0 if it is not known."""
+        try:
+            return newest.read(disk, self._home / newest.FILE)
+        except CorruptionError:
+            return 0  # reported already
 
     def _is_trimmed(self, number: int) -> bool:
         """Return whether a segment is not needed any more."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from headwater.clock import SystemClock
 from headwater.disk import RealDisk
 from headwater.fence import NO_FENCE, Fence
+from headwater.log import newest
 from headwater.log.checkpoint_copy import SUFFIX
 from headwater.settings import Settings
 from headwater.store.fetched_table import fetch
@@ -25,7 +26,7 @@ from headwater.stream.view import RunCache
 from headwater.table.bucket_tables import BucketTables
 from headwater.table.remote_table import read_remote
 
-_COPIED = ("checkpoint", f"checkpoint{SUFFIX}")
+_COPIED = ("checkpoint", f"checkpoint{SUFFIX}", newest.FILE)
 _CACHE_BYTES = 16 << 20
 
 

@@ -13,7 +13,7 @@ from headwater.control.declaration import CONSUMERS
 from headwater.delivery.state import ConsumerState
 from headwater.disk import Disk
 from headwater.errors import CorruptionError, DiskError, Error
-from headwater.log import checkpoint, checkpoint_copy
+from headwater.log import checkpoint, checkpoint_copy, newest
 from headwater.model.cursor import Cursor, CursorVersionError
 from headwater.model.gaps import gaps_name
 from headwater.model.sealed import SealError
@@ -38,6 +38,7 @@ _LOST = "The messages in it cannot be served"
 _LOG_LOST = "What it held and the table does not is recorded as lost when the stream is opened"
 _OFFLINE = "The stream is offline"
 _COPY_USED = "The stream uses the copy of its checkpoint, and nothing is lost"
+_END_UNKNOWN = "Nothing is lost, but if the end of the log was missing, it would not be noticed"
 _COPY_LOST = "The stream uses its checkpoint, and nothing is lost, but there is no second copy of it"
 
 
@@ -66,6 +67,7 @@ class StreamCheck:
         if config.storage is Storage.MEMORY:
             return self._all()
         self._check_checkpoint()
+        self._check_newest()
         with shadow(self._home) as made:
             self._scratch = str(made)
             table = self._open_table(made, config)
@@ -106,6 +108,12 @@ class StreamCheck:
             checkpoint.read(self._disk, checkpoint_copy.copy_path(path))
         except (CorruptionError, DiskError) as error:
             self._say(Kind.CHECKPOINT, checkpoint_copy.copy_path(path), _what(error), _COPY_LOST)
+
+    def _check_newest(self) -> None:
+        try:
+            newest.read(self._disk, self._home / newest.FILE)
+        except (CorruptionError, DiskError) as error:
+            self._say(Kind.LOG, self._home / newest.FILE, _what(error), _END_UNKNOWN)
 
     def _open_table(self, made: Path, config: StreamConfig) -> Table | None:
         try:

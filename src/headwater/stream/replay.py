@@ -116,7 +116,7 @@ class Replay:
 
     def _skip_unknown(self) -> None:
         """Use no sequence again that a missing end of the log may have held; a mirror copies it again."""
-        if (self._log.is_missing or self.behind) and self._config.mirror is None:
+        if (self._log.missing or self.behind) and self._config.mirror is None:
             self.ledger.skip_to(self.ledger.last_seq + MOST_UNFOLDED)
 
     def _apply(self, batch: StoredBatch) -> None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from headwater.errors import CorruptionError
 from headwater.fence import NO_FENCE
-from headwater.log import checkpoint, checkpoint_copy
+from headwater.log import checkpoint, checkpoint_copy, newest
 from headwater.log.log import Log
 from headwater.model.adopted import Adopted
 from headwater.model.message import Message
@@ -80,9 +80,10 @@ class Store:
         self.checkpoint_bytes = len(taken.payload) if taken else 0
         """The size of the last checkpoint, which decides when the next one pays."""
         start = taken.segment if taken else 0
-        self.log = Log.open(self.log_path, self.disk, from_segment=start, fence=self.fence)
-        if self.log.is_missing and not forgiving:
-            raise MissingLogError(self.log_path, f"segment {start} and all later ones are missing")
+        record = directory / newest.FILE if self.durable else None
+        self.log = Log.open(self.log_path, self.disk, from_segment=start, fence=self.fence, record=record)
+        if self.log.missing and not forgiving:
+            raise MissingLogError(self.log_path, self.log.missing)
         self.trimming = asyncio.Lock()
         """Held while checkpoint and log are replayed, and while they are replaced and trimmed."""
         self.identity = f"{uuid4().hex[:12]}" if memory else ""
