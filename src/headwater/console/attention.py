@@ -1,4 +1,4 @@
-"""What needs attention at a site: rules over what was read, each with a sentence and what to do."""
+"""What needs attention at a site: rules over what was read, each with a message and a remedy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEARLY_FULL = 0.9
 DISK_WARNING, DISK_CRITICAL = 0.1, 0.05
 """The shares of the disk that are free when it is reported."""
 GROWING_POINTS = 30
-"""So many reads in a row, about a minute, show whether a lag grows."""
+"""This many reads in a row, about a minute, show whether a lag grows."""
 LEAST_LAG = 100
 MANY_REDELIVERED = 10
 MOST_LISTED = 500

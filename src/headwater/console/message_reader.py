@@ -21,7 +21,7 @@ from headwater.model.times import parse_time
 NO_MESSAGE = 10037
 MOST_PER_PAGE = 200
 AT_ONCE = 32
-"""How many requests are under way at the same time, if messages are small."""
+"""How many requests are in progress at the same time, if messages are small."""
 BYTES_AT_ONCE = 8 << 20
 """What these requests may bring together, by the size of the message before them."""
 PAGE_BYTES = 32 << 20
@@ -60,7 +60,7 @@ class MessageReader:
         return await self._get({"start_time": time, "next_by_subj": subject or EVERYTHING})
 
     async def page(self, start_seq: int, count: int, subject: str = "") -> MessagePage:
-        """Return up to so many messages from a sequence on."""
+        """Return up to this many messages from a sequence on."""
         count = min(max(count, 1), MOST_PER_PAGE)
         found: list[Message] = []
         size = newer = 0

@@ -143,8 +143,8 @@ class Catalog:
 
     def _next_revision(self, row: StreamRow) -> int:
         """Return a revision above both records: a refused change may be stored next to the data."""
-        beside = declaration.read_declaration(self._disk, row.home(self._store))
-        known = beside.revision if beside is not None and beside.identity == row.identity else 0
+        stored = declaration.read_declaration(self._disk, row.home(self._store))
+        known = stored.revision if stored is not None and stored.identity == row.identity else 0
         return max(row.revision, known) + 1
 
     def replace(self, row: StreamRow) -> None:
@@ -188,7 +188,7 @@ class Catalog:
         return {str(row[0]) for row in self._file.rows("deletions")}
 
     def record_deletion(self, identity: str, account: str, name: str) -> None:
-        """Record that a directory that no row names is to be removed, as a client requested."""
+        """Record that a client requested the removal of a directory that no row names."""
         with self._file.transaction() as db:
             db.execute(*TABLES.put("deletions", (identity, account, name)))
 

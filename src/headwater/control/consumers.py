@@ -75,7 +75,7 @@ class Consumers:
         self._by_stream: dict[str, StreamConsumers] = {}
         """The consumers of each open stream."""
         self._listening: set[StreamConsumers] = set()
-        """Those with consumers that look who listens: of thousands of streams most often few."""
+        """Those with consumers that check subscriber interest: usually few of thousands of streams."""
         self._prepared = PreparedConsumers(catalog, self._folder)
         self._unread: dict[tuple[str, str], Hold] = {}
         """By stream and name, consumers whose row cannot be read: all messages stay for them."""
@@ -183,7 +183,7 @@ class Consumers:
             consumers.on_interest()
 
     def _listens(self, consumers: StreamConsumers, listens: bool) -> None:
-        """Note whether a stream has consumers that look who listens."""
+        """Record whether a stream has consumers that check subscriber interest."""
         if listens:
             self._listening.add(consumers)
         else:

@@ -130,7 +130,7 @@ def write_consumer(disk: Disk, home: Path, declared: ConsumerDeclaration, old: C
     disk.mkdir(home / CONSUMERS)
     disk.write_atomic(home / CONSUMERS / str(file), seal(declared, VERSION))
     if old is not None and old != file:
-        # A power cut may restore the old file. The higher revision is valid all the same.
+        # A power cut may restore the old file. The higher revision is valid nevertheless.
         disk.remove(home / CONSUMERS / str(old))
 
 

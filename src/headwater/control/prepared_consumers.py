@@ -1,6 +1,6 @@
 """The consumers of streams that are about to be opened, read from the catalog and built on a thread.
 
-A stream may have thousands of filters. Without this, inserting them would hold up the event loop. And a
+A stream may have thousands of filters. Without this, inserting them would block the event loop. And a
 stream whose consumers cannot be read is not opened: without them it would drop what they need.
 """
 

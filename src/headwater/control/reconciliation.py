@@ -35,18 +35,18 @@ class Steps(NamedTuple):
     """Outdated files."""
 
 
-def takes_file(row: StreamRow, beside: Declaration) -> bool:
+def takes_file(row: StreamRow, stored: Declaration) -> bool:
     """Return whether the declaration next to the data is valid, and not the row."""
-    if _never_made(row, beside):
+    if _never_made(row, stored):
         return False
-    if beside.revision != row.revision:
-        return beside.revision > row.revision
-    return beside.config != row.config
+    if stored.revision != row.revision:
+        return stored.revision > row.revision
+    return stored.config != row.config
 
 
-def _never_made(row: StreamRow, beside: Declaration) -> bool:
+def _never_made(row: StreamRow, stored: Declaration) -> bool:
     """Return whether the declaration is of a change that was refused or cut short before it had its row."""
-    return beside.replaces != 0 and beside.replaces == row.revision
+    return stored.replaces != 0 and stored.replaces == row.revision
 
 
 def consumer_steps(rows: list[ConsumerRow], files: list[ConsumerFile]) -> Steps:
@@ -81,44 +81,44 @@ class Reconciliation:
         return row
 
     def _settle_stream(self, row: StreamRow, home: Path) -> StreamRow:
-        beside = self._beside(row, home)
-        if beside is not None and takes_file(row, beside):
+        stored = self._read_stored(row, home)
+        if stored is not None and takes_file(row, stored):
             logger.warning(
                 "stream %r: using the config next to its data, newer than the catalog (revision %d, %d)",
                 row.name,
-                beside.revision,
+                stored.revision,
                 row.revision,
             )
-            row = StreamRow.of(beside, row.directory)
+            row = StreamRow.of(stored, row.directory)
             self._catalog.replace(row)
-        elif beside is None or beside != row.declaration(self._catalog.store_id):
-            self._write_again(row, home, beside)
+        elif stored is None or stored != row.declaration(self._catalog.store_id):
+            self._write_again(row, home, stored)
         return row
 
-    def _write_again(self, row: StreamRow, home: Path, beside: Declaration | None) -> None:
+    def _write_again(self, row: StreamRow, home: Path, stored: Declaration | None) -> None:
         try:
             declaration.write_declaration(self._disk, home, row.declaration(self._catalog.store_id))
         except DiskError as error:
-            if beside is None or not _never_made(row, beside):
+            if stored is None or not _never_made(row, stored):
                 raise
             # The row counts at the next start, too.
             logger.warning("stream %r: cannot remove a refused config yet: %s", row.name, error)
 
-    def _beside(self, row: StreamRow, home: Path) -> Declaration | None:
+    def _read_stored(self, row: StreamRow, home: Path) -> Declaration | None:
         """Return the declaration next to the data; a damaged file is kept with another name."""
         try:
-            beside = declaration.read_declaration(self._disk, home)
+            stored = declaration.read_declaration(self._disk, home)
         except NewerSealError as error:
             raise error.of(f"the config {home / DECLARED}") from error
         except SealError as error:
             logger.error("stream %r: %s: %s; using the catalog's config", row.name, home / DECLARED, error)
             self._disk.rename(home / DECLARED, home / (DECLARED + DAMAGED))
             return None
-        if beside is not None and beside.identity != row.identity:
+        if stored is not None and stored.identity != row.identity:
             logger.error("stream %r: %s is that of another stream", row.name, home / DECLARED)
             self._disk.rename(home / DECLARED, home / (DECLARED + DAMAGED))
             return None
-        return beside
+        return stored
 
     def _settle_consumers(self, row: StreamRow, home: Path) -> None:
         rows = self._catalog.consumers(row.account, row.name)

@@ -108,7 +108,7 @@ class Backlog:
         return chosen + await self._stream.reading.pending(next_seq, self._tally.filters, durable_seq)
 
     def chosen(self, found: Slice) -> Sequence[int]:
-        """Return which of the rows found are to be delivered."""
+        """Return which of the found rows to deliver."""
         if not self._only:
             return found.rows
         seqs = found.run.seqs

@@ -40,7 +40,7 @@ class DeliveryRules:
         return self.max_deliver == 1
 
     def room(self, pending: int) -> int | None:
-        """Return how many new messages may be delivered while so many are unsettled; None without a limit."""
+        """Return how many more messages may be delivered if `pending` are unsettled; None without a limit."""
         return max(self.max_ack_pending - pending, 0) if self.max_ack_pending > 0 else None
 
     def is_last(self, deliveries: int) -> bool:

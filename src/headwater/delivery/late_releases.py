@@ -1,7 +1,7 @@
 """Settled messages that cannot be removed before a thread has read them from their table.
 
 A message is removed with its subject and its size, which are in its row group. If that is in a bucket and not
-in memory, or cannot be read, the ack is recorded and confirmed all the same. The message is removed later.
+in memory, or cannot be read, the ack is recorded and confirmed nevertheless. The message is removed later.
 """
 
 from __future__ import annotations

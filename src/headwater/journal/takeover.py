@@ -158,7 +158,7 @@ class Takeover:
             logger.info("another engine took over first: %s", error.owner)
             return None
         if self._journal.last() > last + 1:
-            # We were held up: others appended at our position and beyond, and trimmed it before we did.
+            # We were delayed: others appended at our position and beyond, and trimmed it before we did.
             logger.info("another engine was faster, and took our position long ago")
             return None
         self._mark(journal_id)

@@ -70,7 +70,7 @@ class Log:
         With `record`, a file in that place names the newest segment (`log/newest.py`).
         """
         log = cls(directory, disk, fence, record)
-        fence.check()  # before anything of a log is removed that may be another engine's by now
+        fence.check()  # the log may belong to another engine by now, so check before removing any of it
         recorded = newest.known(disk, record) if record is not None else 0
         recovered = recover(directory, disk, from_segment)
         log._epoch = fence.epoch
@@ -145,7 +145,7 @@ class Log:
     def rollback(self) -> None:
         """Return once everything since the last sync is discarded durably; on an error, call it again."""
         self._failed = True
-        # Truncating may fail or not reach the disk: the new segment's header seals the old one all the same.
+        # Truncating may fail or not reach the disk: the new segment's header seals the old one in any case.
         if self._file is not None:
             with suppress(DiskError):
                 self._file.truncate(self._durable)
@@ -212,7 +212,7 @@ class Log:
                 newest.write(self._disk, self._record, number)
         except DiskError:
             file.close()
-            # One that stays behind is void, since the next attempt has a higher number.
+            # A leftover segment is void, since the next attempt has a higher number.
             with suppress(DiskError):
                 self._discard(number)
             raise

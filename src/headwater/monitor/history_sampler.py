@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
 WRITTEN_EVERY = 6
-"""Every so many samples one is written to the stream: once a minute."""
+"""After this many samples one is written to the stream: once a minute."""
 
 
 class HistorySampler:

@@ -20,7 +20,7 @@ SPARE = "_"
 """The suffix of the consumer that keeps interest while the real one is re-created."""
 MAX_ACK_PENDING = 250_000
 ACK_WAIT_NS = 300_000_000_000
-"""Longer than a range takes; a message that is redelivered all the same is recognized by its sequence."""
+"""Longer than a range takes; a message that is redelivered nevertheless is recognized by its sequence."""
 _OLDER_TOKENS = 9
 """How many tokens an ack subject of the older form has."""
 RESET_LEVEL = 4

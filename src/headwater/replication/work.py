@@ -180,7 +180,7 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """All ranges that are to be copied at the moment, for one Spark job."""
+    """All ranges to copy at the moment, for one Spark job."""
 
     works: tuple[Work, ...] = ()
 

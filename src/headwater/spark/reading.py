@@ -98,7 +98,7 @@ class Reading:
         few = int(state.get("num_deleted", 0)) <= NAMED_REMOVALS
         if few and state.get("num_deleted"):
             state = self._state(details=True)
-        # So many removals do not fit into an answer; the API leaves them out by itself.
+        # This many removals do not fit into an answer, so the API omits them.
         files = files_of(self.table) if self.table is not None and few else ()
         removed = BitMap64(state.get("deleted") or [])
         first_seq, last_seq = int(state["first_seq"]), int(state["last_seq"])

@@ -148,7 +148,7 @@ class Fold:
             raise
 
     def _parts(self, entries: list[HeadEntry], deleted: BitMap64, first_seq: int) -> Iterator[Columns]:
-        """Yield the live messages, a row group or so at a time: joining more would hold up the event loop."""
+        """Yield the live messages, about a row group at a time: joining more would block the event loop."""
         waiting: list[Columns] = []
         size = 0
         for entry in entries:

@@ -276,7 +276,7 @@ class OlderMessages:
         }
 
     def _wanted(self, messages: Sequence[StoredUnder]) -> dict[bytes, int]:
-        """Return of which subjects how many of the oldest messages are to be found in files."""
+        """Return for each subject how many of its oldest messages must be read from files."""
         config, index = self._store.config, self._store.ledger.subjects
         # In a bucket it may take long to find them: nothing waits for that but a rollup (`LateLimits`).
         limit = 0 if self._store.table.is_remote else config.max_msgs_per_subject

@@ -1,4 +1,4 @@
-"""MessagePack in slices: a large table encoded at once holds up the event loop, even from a thread."""
+"""MessagePack in slices: encoding a large table in one call blocks the event loop, even from a thread."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _V = TypeVar("_V")
 
 
 def read_ahead(read: Callable[[_K], _V], wanted: Iterable[_K], ahead: int = AHEAD) -> Iterator[tuple[_K, _V]]:
-    """Yield what each read returns, in order; an error is raised in its place."""
+    """Yield what each read returns, in order; an error is raised when its turn comes."""
     rest = iter(wanted)
     waiting: deque[tuple[_K, Future[_V]]] = deque()
     with ThreadPoolExecutor(ahead, thread_name_prefix="read-ahead") as threads:

@@ -145,7 +145,7 @@ class StoredGroup:
         return Rows(seqs, ts, subject, headers, datas)
 
     def opened(self, rows: Rows) -> Rows:
-        """Return all messages of the group with their data at hand: messages can be taken out then."""
+        """Return all messages of the group with decoded data, so that single ones can be taken out."""
         if not isinstance(rows.datas, DataChunk):
             return rows
         values = rows.datas.values()

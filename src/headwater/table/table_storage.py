@@ -43,7 +43,7 @@ class TableStorage(Protocol):
         ...
 
     def require_owner(self, *, removes: bool = False) -> None:
-        """Raise if another engine is known to use the place; always ask if something is to be removed."""
+        """Raise if another engine is known to use the place; always ask before something is removed."""
         ...
 
     def prepare(self) -> None:

@@ -78,7 +78,7 @@ class Origins:
     async def oldest_ns(self, upstream: Upstream, start_seq: int) -> int | None:
         """Return when the next message to copy was stored at the origin; None if there is none.
 
-        Filters are ignored: finding a rare subject could mean reading everything that is to be copied.
+        Filters are ignored: finding a rare subject could mean reading everything that will be copied.
         """
         source = upstream.source
         if source.external is None:

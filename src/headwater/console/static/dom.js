@@ -68,7 +68,7 @@ export const moment = (text) => {
 
 export const streamPath = (site, stream) => `/streams/${encodeURIComponent(site)}/${encodeURIComponent(stream)}`;
 
-// Returns the JSON that a path answers, or { error } with a sentence.
+// Returns the JSON of a path, or { error } with a message.
 export async function asked(path) {
   try {
     const found = await fetch(path);

@@ -50,7 +50,7 @@ class OriginReader:
         self.settled = BitMap64()
         """What may be acknowledged at the origin once all of this is committed."""
         self.ack_key = ""
-        """The beginning of the ack subjects; empty if nothing is to be acknowledged."""
+        """The beginning of the ack subjects; empty if nothing must be acknowledged."""
         self._seen_ts = 0
         """The latest time of a yielded message."""
 

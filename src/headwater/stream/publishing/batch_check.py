@@ -60,7 +60,7 @@ class BatchCheck:
         """The last sequence of each pattern that the batch has asked for."""
 
     def check_in_batch(self, subject: bytes, headers: bytes, data: bytes, now_ns: int) -> Checked:
-        """Return a message of an atomic batch as it is to be stored; raise why the batch is refused."""
+        """Return a message of an atomic batch in its stored form; raise why the batch is refused."""
         if header_block.get(headers, _LAST_ID):
             raise api_error("atomic_publish_unsupported_header_batch", header=_LAST_ID.decode())
         try:
@@ -80,7 +80,7 @@ class BatchCheck:
             return None
 
     def check(self, subject: bytes, headers: bytes, data: bytes, now_ns: int) -> Checked:
-        """Return the message as it is to be stored; raise the ApiError that refuses it, or DuplicateError."""
+        """Return the message in its stored form; raise the ApiError that refuses it, or DuplicateError."""
         admitted = PLAIN
         if headers:
             admitted = self._check_alone(headers, data, now_ns)
