@@ -27,7 +27,7 @@ MANY_REDELIVERED = 10
 MOST_LISTED = 500
 _CHECK_REMEDIES = {
     "engine": "wait for the start, or see the engine's log",
-    "journal": "check that the journal's servers answer: headwater journal info",
+    "journal": "check that the journal's servers or its bucket answer; the engine's log names the error",
     "disk": "free space on the store's disk, or add some; the engine continues by itself",
     "streams": "stop the engine and run `headwater store verify`, which names the repair",
     "replicator": "check Spark and Java, and the replicator's log",
