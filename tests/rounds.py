@@ -29,8 +29,8 @@ def rounds(usual: int) -> int:
     return int(os.environ.get("TEST_ROUNDS") or usual)
 
 
-def some_operations(history: Sequence[str], purpose: str, after: int = 0, one_in: int = 6) -> list[int]:
-    """Return the numbers, from 1, of the operations to break: one in six, and one of each kind at least.
+def some_operations(history: Sequence[str], purpose: str, after: int = 0, one_in: int = 10) -> list[int]:
+    """Return the numbers, from 1, of the operations to break: one in `one_in`, and one of each kind at least.
 
     The first word of an operation is its kind. The seed of the run and the purpose decide which ones.
     """
