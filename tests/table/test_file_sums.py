@@ -14,7 +14,8 @@ from pyroaring import BitMap64
 
 from headwater.model.message import Message
 from headwater.table import file_sums
-from headwater.table.parquet import FileWriter, read_footer, read_sums, rows_of, write
+from headwater.table.arrow_tables import rows_of
+from headwater.table.parquet import FileWriter, read_footer, read_sums, write
 from headwater.table.schema import subject_bytes
 from table.samples import columns, columns_of, message
 

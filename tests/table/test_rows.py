@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from headwater.model.columns import Columns, keep
 from headwater.model.message import Message
+from headwater.table.arrow_tables import rows_of
 from headwater.table.pages import data_chunk, plain_values
-from headwater.table.parquet import rows_of
 from headwater.table.rows import Rows, bytes_of, concat, data_nbytes, empty_as_null, nbytes
 from table.samples import columns, columns_of, runs_of_messages
 

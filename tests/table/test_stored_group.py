@@ -18,8 +18,9 @@ from headwater.model.message import Message
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.table import parquet
+from headwater.table.arrow_tables import rows_of
 from headwater.table.pages.data_chunk import DataChunk
-from headwater.table.parquet import MAX_GROUP_ROWS, FileWriter, rows_of
+from headwater.table.parquet import MAX_GROUP_ROWS, FileWriter
 from headwater.table.rows import Rows
 from headwater.table.stored_bytes import ObjectBytes
 from headwater.table.stored_group import StoredFile, StoredGroup

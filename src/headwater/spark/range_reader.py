@@ -26,6 +26,7 @@ from headwater.spark.columns import COLUMNS, HEADERS
 from headwater.spark.read_range import ReadRange
 from headwater.spark.selection import EVERYTHING, Mask, ReadSelection
 from headwater.table import parquet
+from headwater.table.arrow_tables import file_table
 from headwater.table.datafile import DataFile
 from headwater.table.output import footer_crc_of
 from headwater.table.schema import TIME
@@ -62,7 +63,7 @@ def read_batches(
         return
     assert origin is not None, "without files there is an API to ask"
     for rows in OriginReader(origin, part.first_seq, part.last_seq, selection.api_filters()):
-        table = parquet.file_table(rows).append_column("seq", pa.array(rows.seqs))
+        table = file_table(rows).append_column("seq", pa.array(rows.seqs))
         yield from _batches(_kept(table, selection.mask(table)), names)
 
 

@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 
 from headwater.checksum import crc32
 from headwater.errors import CorruptionError, NewerFormatError
-from headwater.model.columns import Buffer, Columns, Int64s, Lengths, concat
+from headwater.model.columns import Columns, concat
 from headwater.model.copied import Copied
 from headwater.table import file_sums
+from headwater.table.arrow_tables import file_table, other_columns, rows_of, value_starts
 from headwater.table.checked_bytes import ByteRange, ChecksumSink
 from headwater.table.datafile import FileContent
 from headwater.table.direct_file import DirectFile
@@ -28,8 +29,8 @@ from headwater.table.pages import data_chunk
 from headwater.table.pages.data_chunk import DataChunk
 from headwater.table.pages.spliced import SplicedWriter
 from headwater.table.row_group import RowGroup
-from headwater.table.rows import Datas, Rows, subject_codes
-from headwater.table.schema import DATA, FILE, OTHERS, TIME
+from headwater.table.rows import Datas, Rows
+from headwater.table.schema import FILE
 from headwater.table.stored_bytes import StoredBytes, stored
 
 Compression = Literal["none", "s2"]
@@ -235,40 +236,11 @@ class FileWriter:
         return data_chunk.encode(datas, **codec)
 
 
-def rows_of(columns: Columns) -> Rows:
-    """Return messages as Arrow arrays, payload not copied; at most a row group's worth."""
-    return Rows(
-        columns.seqs,
-        columns.ts,
-        subject_codes(_values(columns.subject_lengths, columns.subjects)),
-        _values(columns.header_lengths, columns.headers, nullable=True),
-        _values(columns.data_lengths, columns.datas),
-    )
-
-
-def file_table(rows: Rows, base_seq: int = 0) -> pa.Table:
-    """Return messages as the columns of a file."""
-    return other_columns(rows, base_seq).append_column(FILE.field(DATA), rows.data_array())
-
-
-def other_columns(rows: Rows, base_seq: int = 0) -> pa.Table:
-    """Return messages as the columns of a file, without their data."""
-    micros, nanos = np.divmod(rows.ts, 1000)
-    arrays = [
-        pa.array(rows.seqs - base_seq),
-        rows.subjects,
-        pa.array(micros).view(TIME),
-        pa.array(nanos.astype(np.int16)),
-        rows.headers,
-    ]
-    return pa.Table.from_arrays(arrays, schema=OTHERS)
-
-
 def cuts(columns: Columns) -> Iterator[Columns]:
     """Yield the row groups without copying payload: at most this many rows and bytes, at least one row."""
     joined = (columns.subjects, columns.headers, columns.datas)
     lengths = (columns.subject_lengths, columns.header_lengths, columns.data_lengths)
-    ends = [_ends(each) for each in lengths]
+    ends = [value_starts(each) for each in lengths]
     sizes = np.add.reduce(ends)
     views = [memoryview(each) for each in joined]
     start = 0
@@ -397,23 +369,3 @@ def column_ranges(
         if wanted is None or chunk.path_in_schema in wanted:
             start = chunk.dictionary_page_offset or chunk.data_page_offset
             yield start, start + chunk.total_compressed_size
-
-
-def _ends(lengths: Lengths) -> Int64s:
-    """Return where each value begins in the joined bytes, and the end of the last one."""
-    ends = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=ends[1:])
-    return ends
-
-
-def _values(lengths: Lengths, joined: Buffer, nullable: bool = False) -> pa.Array:
-    """Return joined bytes as an Arrow array, not copied; a row group's bytes fit 32 bit offsets."""
-    ends = _ends(lengths)
-    assert ends[-1] == len(joined) <= 0x7FFFFFFF
-    present, nulls = None, 0
-    if nullable:
-        mask = lengths > 0
-        nulls = len(lengths) - int(mask.sum())
-        present = pa.py_buffer(np.packbits(mask, bitorder="little")) if nulls else None
-    buffers = [present, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(joined)]
-    return pa.Array.from_buffers(pa.binary(), len(lengths), buffers, null_count=nulls)

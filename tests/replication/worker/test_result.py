@@ -11,8 +11,9 @@ import pytest
 from headwater.errors import DiskError
 from headwater.replication.work import INLINE_BYTES, Receipt, Work, encode
 from headwater.replication.worker.result import LEAST_SPLICED_BYTES, LEAST_SPLICED_ROWS, Result
+from headwater.table.arrow_tables import rows_of
 from headwater.table.pages.data_chunk import CODECS, DataChunk, Page
-from headwater.table.parquet import FileWriter, rows_of
+from headwater.table.parquet import FileWriter
 from headwater.table.rows import Rows
 from replication.works import brought, work_of
 from table.samples import columns, message

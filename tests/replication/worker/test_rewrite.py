@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.replication.worker.rewrite import Rewrite
+from headwater.table.arrow_tables import rows_of
 from headwater.table.pages import data_chunk
-from headwater.table.parquet import rows_of
 from replication.works import TS, messages_in, work_of
 from table.samples import columns_of
 

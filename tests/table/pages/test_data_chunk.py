@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.table.arrow_tables import rows_of
 from headwater.table.pages import data_chunk, plain_values, thrift
 from headwater.table.pages.data_chunk import PAGE_BYTES, DataChunk, encode, find
-from headwater.table.parquet import FileWriter, rows_of
+from headwater.table.parquet import FileWriter
 from table.samples import columns
 
 COMPRESSIONS = ["none", "lz4", "zstd"]

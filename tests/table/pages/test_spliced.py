@@ -23,10 +23,11 @@ from headwater.errors import CorruptionError
 from headwater.model.message import Message
 from headwater.table import Table, parquet
 from headwater.table.adopted_sums import adopted_of
+from headwater.table.arrow_tables import file_table, rows_of
 from headwater.table.checked_bytes import ChecksumSink
 from headwater.table.pages import data_chunk, plain_values
 from headwater.table.pages.data_chunk import DataChunk
-from headwater.table.parquet import FileStats, FileWriter, file_table, rows_of
+from headwater.table.parquet import FileStats, FileWriter
 from headwater.table.rows import Rows
 from headwater.table.schema import FILE
 from headwater.table.stored_group import StoredFile

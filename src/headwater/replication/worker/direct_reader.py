@@ -13,7 +13,7 @@ from headwater.model.message import Message
 from headwater.model.times import parse_time
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.client import BlockingClient, ReplyTimeoutError, TaskInbox, UnsuitableError
-from headwater.table.parquet import rows_of
+from headwater.table.arrow_tables import rows_of
 from headwater.table.rows import Rows
 from headwater.wire.frames import Frame
 

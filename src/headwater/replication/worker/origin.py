@@ -28,7 +28,7 @@ from headwater.replication.worker.direct_reader import DirectReader
 from headwater.replication.worker.lost_end import check_covered
 from headwater.replication.worker.pull_reader import PullReader
 from headwater.replication.worker.push_reader import PushReader
-from headwater.table.parquet import rows_of
+from headwater.table.arrow_tables import rows_of
 from headwater.table.rows import Rows
 
 NO_MESSAGE_FOUND = 10037

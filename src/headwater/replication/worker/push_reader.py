@@ -15,7 +15,7 @@ from headwater.replication.hidden_consumer import hidden_consumer
 from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.bulk_deliveries import BulkDeliveries, DeliveredMessages
 from headwater.replication.worker.client import BlockingClient, ReplyTimeoutError, TaskInbox, UnsuitableError
-from headwater.table.parquet import rows_of
+from headwater.table.arrow_tables import rows_of
 from headwater.table.rows import Rows
 from headwater.wire.ack_subject import parse_ack_subject
 from headwater.wire.frames import Frame

@@ -31,6 +31,7 @@ from headwater.replication.worker.result import Result
 from headwater.replication.worker.rewrite import Rewrite
 from headwater.replication.worker.task_bucket import TaskBucket, open_bucket, open_file
 from headwater.table import parquet
+from headwater.table.arrow_tables import rows_of
 from headwater.table.file_sums import FileSums
 from headwater.table.output import footer_crc_of
 from headwater.table.pages import DataChunk
@@ -90,7 +91,7 @@ def transfer(work: Work) -> Receipt:
                 )
             _copy_files(work, sources, rewrite, result)
             if work.tail:
-                rows = parquet.rows_of(column_bytes.decode(work.tail))
+                rows = rows_of(column_bytes.decode(work.tail))
                 result.append(rewrite.apply(_between(rows, work)))
             return msgspec.structs.replace(result.receipt(work.stop_seq), without_ids=without_ids)
     except FileNotFoundError as error:
