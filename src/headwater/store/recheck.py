@@ -8,11 +8,14 @@ from errno import ENOENT, ENOTDIR, ESTALE
 
 from deltalake.exceptions import DeltaError
 
+from headwater.backoff import wait_s
 from headwater.errors import DiskError
 from headwater.store.finding import Finding, Kind, problem
 
 LOOKS = 4
 PAUSE_S = 0.25
+LONGEST_S = 1.0
+"""The pause before the last look."""
 
 _GONE = (ENOENT, ENOTDIR, ESTALE)
 _HARDWARE = "Check the disk and the permissions"
@@ -33,7 +36,7 @@ def confirmed(look: Look, looks: int = LOOKS, pause_s: float = PAUSE_S) -> list[
     counted = 0
     for number in range(looks):
         if number:
-            time.sleep(pause_s * 2 ** (number - 1))
+            time.sleep(wait_s(number, pause_s, LONGEST_S))
         try:
             seen = look()
         except (DiskError, OSError) as error:
