@@ -52,6 +52,12 @@ async def test_messages_are_browsed_shown_searched_and_downloaded() -> None:
         assert "seq=8" in page
         filtered = (await console.get(f"{root}?seq=1&count=2&subject=orders.0")).text
         assert [f'href="{root}/{seq}"' in filtered for seq in (1, 2, 3, 4)] == [False, True, False, True]
+        last = (await console.get(f"{root}?count=2&subject=orders.0")).text
+        assert [f'href="{root}/{seq}"' in last for seq in (56, 58, 60)] == [False, True, True]
+        assert "before=58" in last
+        older = (await console.get(f"{root}?before=58&count=2&subject=orders.0")).text
+        assert [f'href="{root}/{seq}"' in older for seq in (52, 54, 56, 58)] == [False, True, True, False]
+        assert "seq=58" in older
         assert f'href="{root}/1"' in (await console.get(f"{root}?since=1h")).text
         assert "not a time" in (await console.get(f"{root}?time=soon")).text
         assert "must be a number" in (await console.get(f"{root}?seq=-1")).text

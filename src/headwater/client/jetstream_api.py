@@ -159,20 +159,22 @@ def answer_of(data: bytes, endpoint: str, advice: Advice = DEFAULT_ADVICE) -> Js
     return answer
 
 
-async def connected_client(connection: ConnectionSettings, advice: Advice = DEFAULT_ADVICE) -> Client:
+async def connected_client(
+    connection: ConnectionSettings, advice: Advice = DEFAULT_ADVICE, kind: type[Client] = Client
+) -> Client:
     """Return a client of the first server that admits it; close it after use."""
     options = connection.options()
     for server in options.pop("servers"):
         try:
-            return await _connect(server, options)
+            return await _connect(server, options, kind)
         except (nats.errors.Error, OSError, ValueError, TimeoutError) as error:
             reason = error
     raise UnreachableError(_why_not(connection, reason, advice)) from None
 
 
-async def _connect(server: str, options: Mapping[str, Any]) -> Client:
+async def _connect(server: str, options: Mapping[str, Any], kind: type[Client]) -> Client:
     """Return a client that fails at once if it cannot connect, and reconnects if it loses the server."""
-    client = Client()
+    client = kind()
     connecting = True
 
     async def on_error(error: Exception) -> None:

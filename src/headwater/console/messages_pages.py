@@ -7,16 +7,16 @@ import json
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from headwater.client.jetstream_api import JetStreamApi
 from headwater.console.application import console_of
 from headwater.console.message_origin import origin_of
-from headwater.console.message_reader import EVERYTHING, MOST_PER_PAGE, MessagePage, MessageReader
+from headwater.console.message_reader import MessagePage, MessageReader
 from headwater.console.message_search import NAMES, MessageSearch, SearchBounds, search_condition
 from headwater.console.payload import payload_of, visible_text
 from headwater.console.rendering import render, segment
@@ -67,16 +67,15 @@ async def _page(reader: MessageReader, asked: Mapping[str, str]) -> MessagePage:
             raise Error(f"{moment!r} is not a time such as 2026-01-31T12:00:00Z")
         first = await reader.first_since(moment, subject)
         return MessagePage((), 0, 0) if first is None else await reader.page(first.seq, count, subject)
+    if asked.get("before", "").strip():
+        return await reader.page_before(_whole(asked, "before", 1), count, subject)
     if asked.get("seq", "").strip():
         return await reader.page(_whole(asked, "seq", 1), count, subject)
     newest = await reader.newest(subject)
     if newest is None:
         return MessagePage((), 0, 0)
-    # With a filter, only the server knows what comes before; so the last message is the page.
-    first_seq = (
-        newest.seq if subject not in ("", EVERYTHING) else max(newest.seq - min(count, MOST_PER_PAGE) + 1, 1)
-    )
-    return await reader.page(first_seq, count, subject)
+    page = await reader.page_before(newest.seq + 1, count, subject)
+    return replace(page, newer_seq=0)
 
 
 async def show(request: Request) -> Response:
@@ -208,8 +207,15 @@ def _render(request: Request, asked: Mapping[str, str], **values: Any) -> Respon
 
 
 async def _reader(request: Request) -> MessageReader:
-    api: JetStreamApi = await console_of(request).api(request.path_params["site"])
-    return MessageReader(api, request.path_params["stream"])
+    site = console_of(request).sampler.site(request.path_params["site"])
+    stream = request.path_params["stream"]
+    config = (site.snapshot.streams.get(stream) or {}).get("config") or {}
+    return MessageReader(
+        await site.connection.api(),
+        stream,
+        allows_direct=bool(config.get("allow_direct")),
+        without_batches=site.connection.without_batches,
+    )
 
 
 async def _message(request: Request) -> Message:

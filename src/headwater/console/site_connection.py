@@ -7,6 +7,7 @@ import asyncio
 from nats.aio.client import Client
 
 from headwater.client.jetstream_api import JetStreamApi, connected_client
+from headwater.console.raw_header_client import RawHeaderClient
 from headwater.console.watched_site import WatchedSite
 
 
@@ -18,12 +19,14 @@ class SiteConnection:
         self._client: Client | None = None
         """None before the first use and after a close."""
         self._opening = asyncio.Lock()
+        self.without_batches: dict[str, float] = {}
+        """Streams that were not read in batches, by name: until when, by the monotonic clock, not to try."""
 
     async def api(self) -> JetStreamApi:
         """Return the connected JetStream API; `UnreachableError` if the site does not answer."""
         async with self._opening:
             if self._client is None or self._client.is_closed:
-                self._client = await connected_client(self.site.connection)
+                self._client = await connected_client(self.site.connection, kind=RawHeaderClient)
             return JetStreamApi(self._client, self.site.connection.prefix, self.site.connection.timeout)
 
     async def close(self) -> None:
