@@ -249,6 +249,9 @@ class Upstreams:
             if upstream.source.external is None and upstream.looked_ns and upstream in self._pending:
                 has_grown = self._pending.mark_of(upstream) != upstream.looked_mark
                 await self._observer.check(upstream, FRESH_NS if has_grown else QUIET_FRESH_NS)
+                if not has_grown and upstream.is_reachable and upstream.error is None:
+                    # A stream that is closed or grows is marked: this one is as it was when it was looked at.
+                    upstream.origin_answered(self._clock.now_ns())
 
     def infos(self, stream: Stream) -> tuple[StreamSourceInfo | None, list[StreamSourceInfo]]:
         """Return the status of a stream's mirror and sources."""
