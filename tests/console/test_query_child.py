@@ -45,6 +45,7 @@ def request(sql: str, store: Path, rows: int = 10) -> dict[str, Any]:
         "store": str(store),
         "account": "$G",
         "streams": [],
+        "heads": [],
         "rows": rows,
         "seconds": 10,
         "memory_bytes": 64 << 20,

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import nats
 import pytest
 
+from headwater.client.connection_settings import ConnectionSettings
 from headwater.console import query_runner
 from headwater.console.query_guard import QueryRefusedError
-from headwater.console.query_runner import QueryBounds, QueryRunner, child_environment
+from headwater.console.query_heads import NOT_SERVED, heads_of
+from headwater.console.query_runner import QueriedStream, QueryBounds, QueryRunner, child_environment
+from headwater.console.sampler import SampledSite
+from headwater.console.watched_site import WatchedSite
 from headwater.errors import SettingsError
-from lake.stores import ORDERS, lake
+from lake.stores import ORDERS, QUICK, lake
 
 PATIENT = QueryBounds(seconds=60)
 
@@ -90,3 +95,36 @@ def test_the_process_of_a_query_gets_credentials_only_for_a_bucket() -> None:
     environ = {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "s", "HEADWATER_PASSWORD": "p"}
     assert child_environment(environ, "/store") == {"PATH": "/bin"}
     assert child_environment(environ, "s3://lake") == {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "s"}
+
+
+async def test_a_query_sees_what_is_not_in_the_table_yet_or_says_what_is_missing(tmp_path: Path) -> None:
+    async with lake(tmp_path) as running:
+        await running.stop()
+        running.options = tuple("3600" if each == QUICK[1] else each for each in running.options)
+        await running.start()
+        client = await nats.connect(running.client_url)
+        js = client.jetstream(timeout=60)
+        for _ in range(5):
+            await js.publish("orders.new", b"new")
+        await js.delete_msg("ORDERS", 1)
+        site = SampledSite(WatchedSite("lake", ConnectionSettings(server=running.client_url, timeout=60)))
+        await site.read()
+        await site.connection.close()
+        await client.close()
+        runner = QueryRunner(str(running.store), bounds=PATIENT)
+        sql = "SELECT count(*), max(seq) FROM orders"
+        heads = heads_of([site], sql)
+        whole = await runner.run(sql, (), heads)
+        assert whole.rows == ((ORDERS + 4, ORDERS + 5),)
+        assert whole.reads == (QueriedStream("ORDERS", ORDERS + 5, ORDERS + 5, ""),)
+        alone = await runner.run(sql)
+        assert [(read.through, read.last_seq, read.why) for read in alone.reads] == [
+            (ORDERS, None, NOT_SERVED)
+        ]
+        for head in heads:
+            head["options"] = {"server": "nats://127.0.0.1:1"}
+        lonely = await runner.run(sql, (), heads)
+        assert lonely.rows == ((ORDERS, ORDERS),)
+        [read] = lonely.reads
+        assert (read.through, read.last_seq) == (ORDERS, ORDERS + 5)
+        assert "its server cannot be asked" in read.why

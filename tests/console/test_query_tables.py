@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headwater.console.query_tables import table_path, tables_of_store
-from headwater.control.declaration import Identity, write_identity
+from headwater.console.query_tables import created_ns_of, table_path, tables_of_store
+from headwater.control.declaration import Declaration, Identity, write_declaration, write_identity
 from headwater.disk import RealDisk
 
 
@@ -32,6 +32,18 @@ def write_stream(store: Path, account: str, name: str) -> None:
     folder = store / account / name
     folder.mkdir(parents=True)
     write_identity(RealDisk(), folder, Identity(identity="x", account=account, name=name))
+
+
+def test_the_creation_of_a_stream_is_in_its_folder_and_not_in_a_bucket(tmp_path: Path) -> None:
+    assert created_ns_of("s3://lake/$G/A") is None
+    assert created_ns_of(str(tmp_path)) == 0
+    declared = Declaration(
+        store="s", identity="x", account="$G", name="A", directory="A", config="{}", created_ns=7, revision=1
+    )
+    write_declaration(RealDisk(), tmp_path, declared)
+    assert created_ns_of(str(tmp_path)) == 7
+    (tmp_path / "declared.json").write_text("damaged")
+    assert created_ns_of(str(tmp_path)) == 0
 
 
 def test_without_an_account_it_is_the_only_one_else_the_global_one(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ import json
 import math
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from headwater.console.query_guard import tables_of
-from headwater.console.query_tables import table_path, tables_of_store
+from headwater.console.query_heads import head_of
+from headwater.console.query_tables import created_ns_of, table_path, tables_of_store
 from headwater.errors import Error
 from headwater.lake.dataset import StreamDataset
 from headwater.process.ending import ProcessEnd
@@ -66,16 +67,38 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         wanted = tables_of(connection, str(request["sql"]))
         tables = tables_of_store(request["store"], request["account"], request["streams"])
+        reads = []
         for name in wanted:
             path = table_path(name, tables)
             if path:
-                connection.register(name, StreamDataset({"path": path}))
+                stream = next(known for known, each in tables.items() if each == path)
+                dataset, read = opened(stream, path, request["heads"])
+                connection.register(name, dataset)
+                reads.append(read)
         connection.execute("SET lock_configuration = true")
-        return _result(connection.sql(str(request["sql"])), int(request["rows"]))
+        return _result(connection.sql(str(request["sql"])), int(request["rows"])) | {"reads": reads}
     except duckdb.Error as error:
         return {"error": str(error)}
     finally:
         connection.close()
+
+
+def opened(
+    stream: str, path: str, heads: Sequence[Mapping[str, Any]]
+) -> tuple[StreamDataset, dict[str, Any]]:
+    """Return a stream with what is not in its table yet, if its server can be asked, and what it holds."""
+    head, why = head_of(heads, stream, created_ns_of(path))
+    if head is not None and not why:
+        try:
+            united = StreamDataset({**head["options"], "path": path, "stream": stream})
+            end = united.last_seq()
+            return united, {"stream": stream, "through": end, "last_seq": end, "why": ""}
+        except (Error, OSError) as error:
+            why = f"its server cannot be asked: {error}"
+    alone = StreamDataset({"path": path})
+    through = alone.table_last_seq()
+    last_seq = max(through, int(head["last_seq"])) if head is not None else None
+    return alone, {"stream": stream, "through": through, "last_seq": last_seq, "why": why}
 
 
 def _config(memory_bytes: int) -> dict[str, str | bool | int | float | list[str]]:

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from headwater.console.application import console_of
 from headwater.console.forms import form_fields
 from headwater.console.query_guard import MOST_LETTERS, QueryRefusedError
+from headwater.console.query_heads import heads_of
 from headwater.console.query_plot import plot_of
 from headwater.console.query_runner import QueryAnswer
 from headwater.console.rendering import render
@@ -56,8 +57,9 @@ async def query(request: Request) -> Response:
 async def _run(request: Request, sql: str, streams: list[str]) -> tuple[QueryAnswer | None, str]:
     runner = console_of(request).query
     assert runner is not None
+    heads = heads_of(console_of(request).sampler.sites.values(), sql)
     try:
-        return await runner.run(sql, streams), ""
+        return await runner.run(sql, streams, heads), ""
     except QueryRefusedError as error:
         return None, str(error)
 

@@ -29,6 +29,19 @@ class QueryBounds:
 
 
 @dataclass(frozen=True)
+class QueriedStream:
+    """How much of a stream a query has seen."""
+
+    stream: str
+    through: int
+    """The last sequence that it could see."""
+    last_seq: int | None
+    """The last sequence of the stream; None if it is not known."""
+    why: str
+    """Why messages may be missing that are not in the table yet; empty if none are."""
+
+
+@dataclass(frozen=True)
 class QueryAnswer:
     """Columns and rows of a query."""
 
@@ -37,6 +50,8 @@ class QueryAnswer:
     rows: tuple[tuple[Any, ...], ...]
     is_cut: bool
     """Whether there are more rows than are shown."""
+    reads: tuple[QueriedStream, ...] = ()
+    """The streams that the query read."""
 
 
 class QueryRunner:
@@ -52,23 +67,27 @@ class QueryRunner:
         if find_spec("duckdb") is None:
             raise SettingsError("queries need DuckDB: pip install 'headwater[all]', or start without --store")
 
-    async def run(self, sql: str, streams: Sequence[str] = ()) -> QueryAnswer:
+    async def run(
+        self, sql: str, streams: Sequence[str] = (), heads: Sequence[Mapping[str, Any]] = ()
+    ) -> QueryAnswer:
         """Run SQL over the streams of the store; in a bucket, over those that a site lists.
 
+        `heads` are the streams of sites, from which messages are read that are not in a table yet.
         Return the answer; `QueryRefusedError` carries what DuckDB or a bound says.
         """
         if self._gate.locked():
             raise QueryRefusedError(f"{AT_ONCE} queries are running: try again in some seconds")
         async with self._gate:
-            return await self._run(sql, streams)
+            return await self._run(sql, streams, heads)
 
-    async def _run(self, sql: str, streams: Sequence[str]) -> QueryAnswer:
+    async def _run(self, sql: str, streams: Sequence[str], heads: Sequence[Mapping[str, Any]]) -> QueryAnswer:
         bounds = self.bounds
         asked = {
             "sql": sql,
             "store": self.store,
             "account": self._account,
             "streams": list(streams),
+            "heads": list(heads),
             "rows": bounds.rows,
             "seconds": bounds.seconds,
             "memory_bytes": bounds.memory_bytes,
@@ -146,4 +165,5 @@ def _answer(output: bytes) -> QueryAnswer:
         tuple(answer["types"]),
         tuple(tuple(row) for row in answer["rows"]),
         bool(answer["is_cut"]),
+        tuple(QueriedStream(**read) for read in answer.get("reads", ())),
     )

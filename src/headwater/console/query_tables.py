@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headwater.console.query_guard import BUCKETS
-from headwater.control.declaration import IDENTITY, read_identity
+from headwater.control.declaration import IDENTITY, read_declaration, read_identity
 from headwater.disk import RealDisk
 from headwater.errors import DiskError
 from headwater.model.sealed import SealError
@@ -24,6 +24,17 @@ def tables_of_store(store: str, account: str, listed: Sequence[str]) -> dict[str
         root = f"{store.rstrip('/')}/{account or GLOBAL}"
         return {name: f"{root}/{name}" for name in listed if "/" not in name and name not in ("", ".", "..")}
     return _local_tables(Path(store), account)
+
+
+def created_ns_of(path: str) -> int | None:
+    """Return when the stream of a folder was created; None in a bucket, 0 if it is not written down."""
+    if path.startswith(BUCKETS):
+        return None
+    try:
+        declared = read_declaration(RealDisk(), Path(path))
+    except (SealError, DiskError):
+        return 0
+    return declared.created_ns if declared is not None else 0
 
 
 def table_path(name: str, tables: Mapping[str, str]) -> str:

@@ -37,6 +37,14 @@ class StreamDataset(ds.Dataset):  # type: ignore[misc]
         """Return the columns."""
         return COLUMNS
 
+    def table_last_seq(self) -> int:
+        """Return the last sequence that is in the table; 0 if it has no files."""
+        return self._reading.table_last_seq()
+
+    def last_seq(self) -> int:
+        """Return the last sequence of the stream, as its server reports it."""
+        return self._reading.last_seq()
+
     def scanner(
         self,
         columns: ColumnChoice = None,

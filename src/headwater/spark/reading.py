@@ -87,6 +87,10 @@ class Reading:
         """Return the stream's last sequence, as the engine reports it."""
         return int(self._state(details=False)["last_seq"])
 
+    def table_last_seq(self) -> int:
+        """Return the last sequence in the files of the table; 0 without files."""
+        return max((file.last_seq for file in files_of(self.table)), default=0) if self.table else 0
+
     def _extent(self) -> StreamSnapshot:
         if self.origin is None:
             assert self.table is not None
