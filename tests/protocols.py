@@ -11,6 +11,7 @@ SUITES = {
     "Announcements": "contracts/test_announcements.py",
     "AppendFile": "contracts/test_disk.py",
     "Clock": "contracts/test_clock.py",
+    "CopyTarget": "contracts/test_copy_target.py",
     "Disk": "contracts/test_disk.py",
     "Fence": "contracts/test_fence.py",
     "HeadJournal": "contracts/test_journal.py",

@@ -36,6 +36,7 @@ Error
 ├── TablePlaceError             a table is not where the store expects it [table.bucket_tables]
 ├── UnfitBucketError            a bucket lacks what a store needs [objects.preflight]
 ├── UnfitJournalError           a journal cannot hold the store [journal.head_journal]
+│   └── MissingJournalError     there is no such journal [journal.head_journal]
 ├── UnknownChangeError          a stored consumer change has an unknown version [delivery.change]
 ├── WrittenVersionError         a newer release wrote the record of a query [model.written]
 │   Requests

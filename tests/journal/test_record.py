@@ -11,6 +11,7 @@ from headwater.checksum import crc32
 from headwater.errors import CorruptionError, NewerFormatError
 from headwater.journal.record import (
     MAGIC,
+    PACKED_VERSION,
     PIECE_BYTES,
     PLAIN_VERSION,
     VERSION,
@@ -52,7 +53,7 @@ def test_a_record_of_another_position_is_refused() -> None:
 def test_a_long_record_is_compressed_if_that_makes_it_shorter() -> None:
     text = record(ChangePiece(FileOp.WRITE, "a", 0, b'{"id": 7, "state": "shipped"}' * 20_000))
     assert len(text.encode()) < len(text.pieces[0].data) // 10
-    assert text.encode()[8] == VERSION
+    assert text.encode()[8] == PACKED_VERSION
     assert decode(text.encode(), "there", 7) == text
     random = record(ChangePiece(FileOp.WRITE, "a", 0, Random(1).randbytes(PIECE_BYTES)))
     assert random.encode()[8] == PLAIN_VERSION
@@ -62,7 +63,7 @@ def test_a_long_record_is_compressed_if_that_makes_it_shorter() -> None:
 
 def test_every_changed_byte_of_a_compressed_record_is_noticed() -> None:
     encoded = record(ChangePiece(FileOp.WHOLE, "a", 0, b"data" * 4096)).encode()
-    assert encoded[8] == VERSION
+    assert encoded[8] == PACKED_VERSION
     for at in range(len(encoded)):
         damaged = bytearray(encoded)
         damaged[at] ^= 1

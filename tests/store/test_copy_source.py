@@ -17,12 +17,14 @@ from headwater.store.copy_source import (
     CopiedFile,
     CopyError,
     CopyManifest,
-    key_of,
+    key_in,
     read_copy,
     read_directory,
+    read_head,
     require_inside,
     require_unserved,
 )
+from headwater.store.store_copy import BucketTarget, DirectoryTarget, copy
 from headwater.table.prefix_owner import OWNER
 from store import stores
 
@@ -62,9 +64,45 @@ def test_a_copy_whose_tables_were_used_is_not_continued_from_its_old_head(tmp_pa
         require_unserved(bucket)
 
 
-def test_keys_are_those_of_an_engine_s_tables() -> None:
-    assert key_of("tables/$G/MY ORDERS/_delta_log/0.json") == "$G/MY~20ORDERS/table/_delta_log/0.json"
-    assert key_of("head/$G/MY ORDERS/log/1") == ".headwater/head/$G/MY~20ORDERS/log/1"
+def test_keys_are_those_of_an_engine_s_tables(tmp_path: Path) -> None:
+    folder, bucket = bucket_in(tmp_path), Bucket(BucketAddress("s3://lake/prod", "http://127.0.0.1:1"))
+    for place in (folder, bucket):
+        assert key_in(place, "tables/$G/A B/_delta_log/0.json") == "$G/A~20B/table/_delta_log/0.json"
+        assert key_in(place, "head/$G/A B/log/1") == ".headwater/head/$G/A~20B/log/1"
+    assert key_in(bucket, "tables/$G/A/_staging/x") == "$G/A/table/_staging/x"
+    assert key_in(folder, "tables/$G/A/_staging/x") == "$G/A/staging/x"
+
+
+def test_staged_files_that_a_log_may_name_go_with_the_table(tmp_path: Path) -> None:
+    asyncio.run(stores.make(tmp_path / "store"))
+    (tmp_path / "store" / "$G" / "ORDERS" / "staging").mkdir(exist_ok=True)
+    (tmp_path / "store" / "$G" / "ORDERS" / "staging" / "x.parquet").write_bytes(b"staged")
+    for place in (DirectoryTarget(tmp_path / "moved"), BucketTarget(bucket_in(tmp_path))):
+        copy(read_directory(tmp_path / "store"), place, lambda count: None)
+    assert (tmp_path / "moved" / "$G" / "ORDERS" / "staging" / "x.parquet").read_bytes() == b"staged"
+    # A table in a folder has them where the engine looks for them, and they are read from there.
+    assert (tmp_path / "objects" / "$G" / "ORDERS" / "staging" / "x.parquet").read_bytes() == b"staged"
+    copy(
+        read_copy(bucket_in(tmp_path)).without_tables(),
+        DirectoryTarget(tmp_path / "below", bucket_in(tmp_path)),
+        lambda count: None,
+    )
+    names = {item.name for item in read_directory(tmp_path / "below").items}
+    assert "tables/$G/ORDERS/_staging/x.parquet" in names
+
+
+def test_a_head_names_its_tables_which_must_be_in_the_bucket(tmp_path: Path) -> None:
+    asyncio.run(stores.make(tmp_path / "store"))
+    with pytest.raises(CopyError, match=r"the table of EVENTS is in .*/table, not below s3://lake/prod"):
+        read_head(tmp_path / "store", BucketAddress("s3://lake/prod"))
+    bucket = bucket_in(tmp_path)
+    copy(read_directory(tmp_path / "store"), BucketTarget(bucket), lambda count: None)
+    below = tmp_path / "below"
+    copy(read_copy(bucket).without_tables(), DirectoryTarget(below, bucket), lambda count: None)
+    head = read_head(below, bucket.location)
+    assert head.streams == [("$G", "EVENTS"), ("$G", "ORDERS")]
+    assert "head/$G/ORDERS/table" in {item.name for item in head.items}
+    assert not [item for item in head.items if item.name.startswith("tables/")]
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -191,51 +191,54 @@ def repair(store: Path, only: str, dry_run: bool, forget_missing: bool, as_json:
 @click.option("--endpoint", default=None, metavar="URL", help="Address of the S3 server; not for Amazon's.")
 @click.option("--region", default=None, help="Region of the bucket; otherwise AWS_REGION.")
 @click.option(
+    "--to-journal",
+    default="",
+    metavar="ADDRESS",
+    help="Write the head into this empty journal; TARGET is the bucket for the tables.",
+)
+@click.option(
+    "--from-journal",
+    default="",
+    metavar="ADDRESS",
+    help="Take the head from this journal; SOURCE is the bucket with the tables.",
+)
+@click.option(
+    "--journal-creds", type=click.Path(path_type=Path), help="Credentials file of the journal's NATS servers."
+)
+@click.option(
+    "--journal-lenient",
+    is_flag=True,
+    help="Accept a NATS journal with fewer than three replicas, or whose servers do not sync each write.",
+)
+@click.option(
     "--tables-stay",
     is_flag=True,
-    help="From a bucket: copy only the head. The tables are used where they are, with `serve --tables`.",
+    help="Copy only the head. The tables are used where they are, with `serve --tables`.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be copied.")
-def copy(
-    source: str, target: str, endpoint: str | None, region: str | None, tables_stay: bool, dry_run: bool
-) -> None:
+def copy(source: str, target: str, dry_run: bool, **options: Any) -> None:
     """Copy a whole store, from a directory to a bucket (s3://bucket/prefix), back, or between directories.
 
     Stop the engine first. The target must be empty, or hold an unfinished copy of the same store, which is
     then continued. Every file is read back and compared. The source is not changed. Credentials come from
     the environment, as those of `serve --tables`.
+
+    A journal holds the head of a store. With `--to-journal`, engines with `serve --journal` and an empty
+    directory take over from there. With `--from-journal`, a store in a journal becomes one in a directory.
     """
-    from headwater.objects.address import BucketAddress
-    from headwater.objects.bucket import Bucket
-    from headwater.store.copy_source import CopyError, read_copy, read_directory, require_unserved
-    from headwater.store.store_copy import BucketTarget, CopyTarget, DirectoryTarget
+    from headwater.store.copy_route import CopyOptions, opened_route
     from headwater.store.store_copy import copy as copy_store
 
-    def bucket_at(address: str) -> Bucket | None:
-        return Bucket(BucketAddress(address.rstrip("/"), endpoint, region)) if "://" in address else None
-
-    with _refusing(), ExitStack() as stack:
-        origin, destination = bucket_at(source), bucket_at(target)
-        if tables_stay and (origin is None or destination is not None):
-            raise CopyError("--tables-stay requires a bucket as source and a directory as target")
-        if origin is None:
-            stack.enter_context(_locked(Path(source)))
-        contents = read_copy(origin) if origin is not None else read_directory(Path(source))
-        if tables_stay and origin is not None:
-            require_unserved(origin)
-            contents = contents.without_tables()
-        place: CopyTarget
-        if destination is not None:
-            place = BucketTarget(destination)
-        else:
-            place = DirectoryTarget(Path(target), origin if tables_stay else None)
-        place.require_usable(contents.store_id)
+    asked = CopyOptions(source, target, dry_run=dry_run, **options)
+    is_bucket = "://" in source
+    with _refusing(), nullcontext() if is_bucket else _locked(Path(source)), opened_route(asked) as route:
+        contents = route.contents
         what = f"{len(contents.items)} files of {len(contents.streams)} streams, {size(contents.nbytes)}"
-        if dry_run:
+        if dry_run or route.target is None:
             click.echo(f"would copy {what}, from {source} to {target}")
             return
         with Meter("copying and comparing", 2 * contents.nbytes, say=size) as meter:
-            copy_store(contents, place, meter.advance)
+            copy_store(contents, route.target, meter.advance)
         click.echo(f"copied {what}, from {source} to {target}; every file was compared")
 
 

@@ -43,6 +43,10 @@ class UnfitJournalError(Error):
     """The journal cannot hold a store; the message names the remedy."""
 
 
+class MissingJournalError(UnfitJournalError):
+    """There is no such journal, and it may not be created."""
+
+
 class JournalPeer(NamedTuple):
     """A server that keeps a copy of the journal, besides the leader."""
 

@@ -21,6 +21,7 @@ from headwater.errors import BusError, LoginRefusedError
 from headwater.journal.head_journal import (
     JournalError,
     JournalPeer,
+    MissingJournalError,
     PositionTakenError,
     UnfitJournalError,
 )
@@ -175,7 +176,7 @@ class JetStreamJournal:
             if error.err_code != NO_STREAM:
                 raise
             if self._place.reads_only:
-                raise UnfitJournalError(
+                raise MissingJournalError(
                     f"the journal {self.address} contains no store: there is no stream {self._place.stream}"
                 ) from None
             if self._place.is_known:

@@ -140,6 +140,18 @@ def open_journal(settings: Settings, *, reads_only: bool = False) -> HeadJournal
     return JetStreamJournal(JetStreamPlace(options, name, lenient, is_known, reads_only))
 
 
+def await_journal(settings: Settings, *, reads_only: bool = False) -> HeadJournal:
+    """Return the journal as `open_journal` does; one that does not answer is tried for a while."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return open_journal(settings, reads_only=reads_only)
+        except JournalError as error:
+            if error.is_login or time.monotonic() > until:
+                raise
+            time.sleep(RETRY_S)
+
+
 def servers_of(address: str) -> tuple[tuple[str, ...], str]:
     """Return the servers of `nats://[user:password@]host,host,host/NAME`, and the name of the journal."""
     scheme, _, rest = address.partition("://")

@@ -1,12 +1,13 @@
 """One record of a journal: changes of files, with the engine and the epoch that wrote them.
 
     0   8  magic F1 "HWJNL" 0D 0A
-    8   4  version, 1 or 2
+    8   4  version, 1 to 3
     12  4  CRC of the version and of the rest
     16     the fields of `Record` as a MessagePack array
 
-In version 2 the array is compressed (zstd), and its length before that precedes it as 4 bytes. Records of
-some size are, if that makes them smaller: a journal stores and sends each byte several times.
+From version 2 on the array is compressed (zstd), and its length before that precedes it as 4 bytes. Records
+of some size are, if that makes them smaller: a journal stores and sends each byte several times. Records of a
+copy have version 3, so that releases that do not know copies refuse an unfinished one.
 
 A change of a file is one piece or several. All pieces of a change but the last are marked with `more`. A
 change whose last piece is missing is ignored.
@@ -24,7 +25,7 @@ from headwater.checksum import crc32
 from headwater.errors import CorruptionError, NewerFormatError
 
 MAGIC = b"\xf1HWJNL\r\n"
-PLAIN_VERSION, VERSION = 1, 2
+PLAIN_VERSION, PACKED_VERSION, VERSION = 1, 2, 3
 LEAST_PACKED_BYTES = 8 << 10
 """Smaller records are not compressed: they wait for a round trip, not for their bytes."""
 PIECE_BYTES = 640 << 10
@@ -46,6 +47,8 @@ class RecordKind(IntEnum):
     """An engine took over the store: nothing of an earlier engine follows."""
     CLOSED = 2
     """The engine ended: another one may take over at once."""
+    COPYING = 3
+    """Files of a store that is being copied into the journal: no engine may take over before a CLOSED."""
 
 
 class FileOp(IntEnum):
@@ -92,9 +95,11 @@ class Record(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     def encode(self) -> bytes:
         """Return the record as bytes."""
         version, body = PLAIN_VERSION, msgspec.msgpack.encode(self)
-        if LEAST_PACKED_BYTES <= len(body) <= _MOST_BYTES:
-            packed = _LENGTH.pack(len(body)) + _zstd.compress(body, asbytes=True)
-            version, body = (VERSION, packed) if len(packed) < len(body) else (version, body)
+        if self.kind == RecordKind.COPYING:
+            version, body = VERSION, _packed(body)
+        elif LEAST_PACKED_BYTES <= len(body) <= _MOST_BYTES:
+            packed = _packed(body)
+            version, body = (PACKED_VERSION, packed) if len(packed) < len(body) else (version, body)
         return _HEAD.pack(MAGIC, version, crc32(body, crc32(_VERSION.pack(version)))) + body
 
 
@@ -116,6 +121,10 @@ def decode(encoded: bytes, address: str, position: int) -> Record:
     if record.position != position:
         raise CorruptionError(where, _HEAD.size, f"it is the record of position {record.position}")
     return record
+
+
+def _packed(body: bytes) -> bytes:
+    return _LENGTH.pack(len(body)) + bytes(_zstd.compress(body, asbytes=True))
 
 
 def _unpacked(body: memoryview) -> bytes:

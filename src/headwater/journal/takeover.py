@@ -42,6 +42,15 @@ class TakenOver(NamedTuple):
     """Positions of records that show earlier engines that they are fenced."""
 
 
+def require_finished(final: Record, address: str) -> None:
+    """Refuse a journal whose last record is one of a copy: the rest of the store is missing."""
+    if final.kind == RecordKind.COPYING:
+        raise UnfitJournalError(
+            f"the journal {address} has an unfinished copy of a store: run the same `headwater store copy` "
+            "again"
+        )
+
+
 class Takeover:
     """One engine's attempts to own a journal."""
 
@@ -181,7 +190,9 @@ class Takeover:
         return records, kept
 
     def _require(self, final: Record | None) -> None:
-        """Refuse a journal that is not the one that this directory was written from."""
+        """Refuse an unfinished copy, and a journal that this directory was not written from."""
+        if final is not None:
+            require_finished(final, self._journal.address)
         if not self._expected:
             return
         if final is None:

@@ -19,6 +19,7 @@ from headwater.disk import RealDisk
 from headwater.errors import Error
 from headwater.journal.opened_head import MARK
 from headwater.model.sealed import SealError, unseal
+from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.store.survey import read_catalog
@@ -26,11 +27,14 @@ from headwater.table.bucket_tables import safe
 from headwater.table.object_table_storage import SNAPSHOT
 from headwater.table.prefix_owner import OWNER as PREFIX_OWNER
 from headwater.table.remote_table import TABLE, read_remote
+from headwater.table.staging import OBJECT_STAGING, STAGING
 
 HEAD, TABLES = "head", "tables"
 FOLDER = ".headwater/head"
 """Where a copy in a bucket has the head of the store."""
 MANIFEST = ".headwater/copy"
+LOG = "log"
+"""The folder of a stream that stores messages on the disk."""
 VERSION = 1
 _ROOT_FILES = re.compile(r"(catalog\.db|stan\..*\.db|stan\.db)(-wal|-open)?|epoch")
 
@@ -79,6 +83,8 @@ class StoreContents:
     items: list[CopyItem]
     streams: list[tuple[str, str]]
     """The folders of the streams that have tables, each with that of its account."""
+    require_unchanged: Callable[[], None] = lambda: None
+    """Raises if the source has changed since it was read; called before the copy becomes usable."""
 
     @property
     def nbytes(self) -> int:
@@ -90,11 +96,11 @@ class StoreContents:
         return replace(self, items=[item for item in self.items if not item.name.startswith(f"{TABLES}/")])
 
 
-def read_directory(store: Path) -> StoreContents:
+def read_directory(store: Path, *, with_tables: bool = True) -> StoreContents:
     """Return the contents of a store that no engine serves; its tables may be in a bucket."""
     if (store / MARK).exists():
         raise CopyError(
-            f"{store} is a cache of a journal, which has the store: start an engine with --journal instead"
+            f"{store} is a cache of a journal, which has the store: copy that with --from-journal"
         )
     catalog = read_catalog(store)
     if catalog.problem:
@@ -102,15 +108,30 @@ def read_directory(store: Path) -> StoreContents:
     items = [_file(path, f"{HEAD}/{path.name}") for path in sorted(store.iterdir()) if _is_head(path)]
     for home in sorted(declaration.homes(RealDisk(), store)):
         items += _home_items(home)
-        items += _table_items(home)
+        items += _table_items(home) if with_tables else ()
     return StoreContents(catalog.store_id, items, _streams(items))
+
+
+def read_head(store: Path, tables: BucketAddress) -> StoreContents:
+    """Return the head of a store that no engine serves, and whose tables stay in a bucket."""
+    contents = read_directory(store, with_tables=False)
+    found = sorted(declaration.homes(RealDisk(), store))
+    # A memory stream has only its declaration here.
+    homes = [home for home in found if (home / TABLE).exists() or (home / LOG).exists()]
+    for home in homes:
+        remote = read_remote(RealDisk(), home)
+        where = remote.address if remote is not None else str(home / TABLE)
+        if not where.startswith(f"{tables.url}/"):
+            raise CopyError(f"the table of {home.name} is in {where}, not below {tables.url}")
+        contents.items.append(_file(home / TABLE, f"{HEAD}/{home.parent.name}/{home.name}/{TABLE}"))
+    return replace(contents, streams=[(home.parent.name, home.name) for home in homes])
 
 
 def read_copy(bucket: Bucket) -> StoreContents:
     """Return the contents of a complete copy in a bucket."""
     manifest = _manifest(bucket)
     items = [
-        CopyItem(file.name, file.size, partial(bucket.get, key_of(file.name)), file.crc)
+        CopyItem(file.name, file.size, partial(bucket.get, key_in(bucket, file.name)), file.crc)
         for file in manifest.files
     ]
     return StoreContents(manifest.store, items, _streams(items))
@@ -151,7 +172,7 @@ def _manifest(bucket: Bucket) -> CopyManifest:
     for file in manifest.files:
         require_inside(file.name)
     there = {info.key: info.size for info in bucket.list()}
-    changed = [file.name for file in manifest.files if there.get(key_of(file.name)) != file.size]
+    changed = [file.name for file in manifest.files if there.get(key_in(bucket, file.name)) != file.size]
     if changed:
         raise CopyError(
             f"{bucket.address} has changed since the copy was made, first {changed[0]}: name the directory "
@@ -169,12 +190,14 @@ def require_inside(name: str) -> None:
         raise CopyError(f"{name!r} is not the name of a file of a store: the copy was not made by Headwater")
 
 
-def key_of(name: str) -> str:
-    """Return the key of a file in a bucket."""
+def key_in(bucket: Bucket, name: str) -> str:
+    """Return the key of a file in a bucket; a folder of this machine has staged files next to the table."""
     kind, *rest = name.split("/")
     if kind == HEAD:
         return "/".join([FOLDER, *map(safe, rest)])
     account, stream, *inside = rest
+    if bucket.location.is_local and inside[:1] == [OBJECT_STAGING]:
+        return "/".join([safe(account), safe(stream), STAGING, *inside[1:]])
     return "/".join([safe(account), safe(stream), TABLE, *inside])
 
 
@@ -188,7 +211,7 @@ def _is_head(path: Path) -> bool:
 
 
 def _home_items(home: Path) -> Iterator[CopyItem]:
-    for path in _files(home, leave=(TABLE, SNAPSHOT)):
+    for path in _files(home, leave=(TABLE, SNAPSHOT, STAGING)):
         yield _file(path, f"{HEAD}/{home.parent.name}/{home.name}/{path.relative_to(home)}")
 
 
@@ -210,10 +233,17 @@ def _table_items(home: Path) -> Iterator[CopyItem]:
     prefix = f"{TABLES}/{home.parent.name}/{home.name}"
     remote = read_remote(RealDisk(), home)
     if remote is None:
-        for path in _files(home / TABLE) if (home / TABLE).exists() else ():
-            yield _file(path, f"{prefix}/{path.relative_to(home / TABLE)}")
+        yield from _below(home / TABLE, prefix)
+        yield from _below(home / STAGING, f"{prefix}/{OBJECT_STAGING}")
         return
     bucket = Bucket(remote.bucket)
+    if remote.bucket.is_local:
+        yield from _below(remote.bucket.local_path.parent / STAGING, f"{prefix}/{OBJECT_STAGING}")
     for info in bucket.list():
         require_inside(f"{prefix}/{info.key}")
         yield CopyItem(f"{prefix}/{info.key}", info.size, partial(bucket.get, info.key))
+
+
+def _below(folder: Path, prefix: str) -> Iterator[CopyItem]:
+    for path in _files(folder) if folder.exists() else ():
+        yield _file(path, f"{prefix}/{path.relative_to(folder)}")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from headwater.errors import CorruptionError
 from headwater.journal.head_journal import HeadJournal, JournalError, UnfitJournalError
-from headwater.journal.opened_head import open_journal
+from headwater.journal.opened_head import await_journal
 from headwater.journal.rebuilding import Rebuilding
 from headwater.journal.record import Record, decode
+from headwater.journal.takeover import require_finished
 from headwater.settings import Settings
 
 TRIES = 20
@@ -23,7 +24,7 @@ def journal_settings(address: str, creds: Path | None = None) -> Settings:
 
 def rebuild_head(settings: Settings, folder: Path) -> Record:
     """Write what an engine would take over to a folder, and return the last record; nothing is appended."""
-    with closing(open_journal(settings, reads_only=True)) as journal:
+    with closing(await_journal(settings, reads_only=True)) as journal:
         for _ in range(TRIES - 1):
             last = journal.last()
             try:
@@ -40,6 +41,7 @@ def _rebuild(journal: HeadJournal, last: int, folder: Path) -> Record:
     if found is None:
         raise UnfitJournalError(f"the journal {journal.address} contains no store")
     final = decode(found, journal.address, last)
+    require_finished(final, journal.address)
     rebuilding = Rebuilding(folder)
     rebuilding.clear()
     for position, encoded in enumerate(journal.read(final.floor, last), final.floor):

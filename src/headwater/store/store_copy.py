@@ -18,6 +18,7 @@ import os
 import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Protocol
 
 from headwater.checksum import crc32
 from headwater.control.store_lock import LOCK, StoreLock
@@ -36,7 +37,7 @@ from headwater.store.copy_source import (
     CopyItem,
     CopyManifest,
     StoreContents,
-    key_of,
+    key_in,
 )
 from headwater.store.survey import CATALOG
 from headwater.table.bucket_tables import OWNER
@@ -95,19 +96,25 @@ class BucketTarget:
 
     def size_of(self, name: str) -> int:
         """Return the size of a file that was copied, -1 if there is none."""
-        return self._sizes.get(key_of(name), -1)
+        return self._sizes.get(self._key(name), -1)
 
     def put(self, item: CopyItem, data: bytes) -> None:
         """Return once a file is durable."""
-        self._bucket.put(key_of(item.name), data)
+        self._bucket.put(self._key(item.name), data)
 
     def read(self, name: str) -> bytes:
         """Return a file as the target has it."""
-        return self._bucket.get(key_of(name))
+        return self._bucket.get(self._key(name))
 
     def finish(self, contents: StoreContents, files: list[CopiedFile]) -> None:
         """Return once the copy can be used, and holds nothing else."""
-        kept = {key_of(file.name) for file in files} | {self._marker}
+        self.settle(contents, files)
+        self._bucket.put(MANIFEST, seal(CopyManifest(store=contents.store_id, files=files), VERSION))
+        self.unmark()
+
+    def settle(self, contents: StoreContents, files: list[CopiedFile]) -> None:
+        """Return once the target holds nothing but these files, and belongs to the store."""
+        kept = {self._key(file.name) for file in files} | {self._marker}
         there = [info.key for info in self._bucket.list()]
         self._require_unused(there)
         for key in there:
@@ -115,8 +122,13 @@ class BucketTarget:
                 self._bucket.delete(key)
         # From here on engines of another store refuse the prefix.
         self._bucket.put(OWNER, seal(contents.store_id, OWNER_VERSION))
-        self._bucket.put(MANIFEST, seal(CopyManifest(store=contents.store_id, files=files), VERSION))
+
+    def unmark(self) -> None:
+        """Return once the target is not marked as an unfinished copy any more."""
         self._bucket.delete(self._marker)
+
+    def _key(self, name: str) -> str:
+        return key_in(self._bucket, name)
 
     def end(self) -> None:
         """Do nothing: a prefix is not locked."""
@@ -222,12 +234,48 @@ class DirectoryTarget:
     def _refer(self, account: str, stream: str) -> None:
         """Have a stream use the table of the copy in the bucket."""
         assert self._tables is not None
-        address = self._tables.location.below(key_of(f"{TABLES}/{account}/{stream}"))
-        remote = RemoteTable(address=address.url, endpoint=address.endpoint, region=address.region)
-        self._disk.write_atomic(self._content / account / stream / TABLE, seal(remote, TABLE_VERSION))
+        self._disk.write_atomic(
+            self._content / account / stream / TABLE, reference(self._tables, account, stream)
+        )
 
 
-CopyTarget = BucketTarget | DirectoryTarget
+def reference(tables: Bucket, account: str, stream: str) -> bytes:
+    """Return the file that names the table which a stream has in a copy in a bucket."""
+    address = tables.location.below(key_in(tables, f"{TABLES}/{account}/{stream}"))
+    remote = RemoteTable(address=address.url, endpoint=address.endpoint, region=address.region)
+    return seal(remote, TABLE_VERSION)
+
+
+class CopyTarget(Protocol):
+    """A place that becomes a copy of a store."""
+
+    def require_usable(self, store_id: str) -> None:
+        """Raise unless the target is empty, or holds an unfinished copy of this store; change nothing."""
+        ...
+
+    def begin(self, store_id: str) -> None:
+        """Return once the target is marked as an unfinished copy."""
+        ...
+
+    def size_of(self, name: str) -> int:
+        """Return the size of a file that was copied, -1 if there is none."""
+        ...
+
+    def put(self, item: CopyItem, data: bytes) -> None:
+        """Return once a file is durable, or will be before it is read."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """Return a file as the target has it."""
+        ...
+
+    def finish(self, contents: StoreContents, files: list[CopiedFile]) -> None:
+        """Return once the copy can be used, and holds nothing else."""
+        ...
+
+    def end(self) -> None:
+        """Release what the target uses here."""
+        ...
 
 
 def copy(contents: StoreContents, target: CopyTarget, advance: Advance) -> None:
@@ -239,6 +287,7 @@ def copy(contents: StoreContents, target: CopyTarget, advance: Advance) -> None:
         for item, file in zip(contents.items, files, strict=True):
             _compare(item, file, target)
             advance(file.size)
+        contents.require_unchanged()
         target.finish(contents, files)
     finally:
         target.end()
