@@ -146,6 +146,24 @@ def test_the_first_of_three_owners_is_fenced_however_late_it_appends(
         first.appender.append(RecordKind.CHANGES, (), 1)
 
 
+def test_a_take_over_whose_record_is_damaged_still_fences_the_engine_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipper, "TRIM_RECORDS", 4)
+    first = taken_over(folder_journal(tmp_path / "journal"), _made(tmp_path / "a"))
+    position = first.appender.last + 1
+    second = Head(folder_journal(tmp_path / "journal"), tmp_path / "b")
+    trimmed(second, position + 1)
+    second.shipper.close()
+    (record,) = (tmp_path / "journal" / "records").glob(f"*{position:020d}")
+    record.write_bytes(b"damaged")
+    third = Head(folder_journal(tmp_path / "journal"), tmp_path / "c")
+    trimmed(third, third.appender.last + 1)
+    third.shipper.close()
+    with pytest.raises(JournalFencedError):
+        first.appender.append(RecordKind.CHANGES, (), 1)
+
+
 def test_of_standbys_that_race_one_takes_over(tmp_path: Path) -> None:
     Head(folder_journal(tmp_path / "journal"), tmp_path / "a").shipper.close()
     standbys = [attempt(folder_journal(tmp_path / "journal"), tmp_path / f"{n}") for n in range(6)]

@@ -107,10 +107,14 @@ class ObjectJournal:
         return [position for position in unknown if position not in self._takeovers]
 
     def _is_kept(self, position: int, record: bytes | None) -> bool:
-        try:
-            return decode(record or b"", self.address, position).kind == RecordKind.TAKEOVER
-        except CorruptionError:
+        """Return whether this is a record of a take-over; one that cannot be read may be."""
+        if record is None:
             return False
+        try:
+            return decode(record, self.address, position).kind == RecordKind.TAKEOVER
+        except CorruptionError:
+            # Without it, an engine that was fenced by it could append there, and acknowledge what is lost.
+            return True
 
     def close(self) -> None:
         self._threads.shutdown()
