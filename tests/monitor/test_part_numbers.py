@@ -12,16 +12,16 @@ from nats.aio.msg import Msg
 from engines import engine
 from headwater.bus.free_port import free_port
 from headwater.monitor.exposition import Exposition
-from headwater.monitor.part_numbers import write_bucket, write_journal, write_replicator, write_stan
+from headwater.monitor.part_numbers import BUCKET, JOURNAL, REPLICATOR, STAN
 from monitor.families import Samples, parsed
 
 
 def test_what_an_engine_does_not_use_has_no_numbers() -> None:
     exposition = Exposition()
-    write_bucket(exposition, None)
-    write_journal(exposition, None)
-    write_replicator(exposition, None)
-    write_stan(exposition, [])
+    BUCKET.write_one(exposition, None)
+    JOURNAL.write_one(exposition, None)
+    REPLICATOR.write_one(exposition, None)
+    STAN.write(exposition, [])
     assert exposition.text() == b"# EOF\n"
 
 

@@ -9,7 +9,7 @@ from headwater.meters import Meters
 from headwater.monitor.consumer_numbers import write_consumers
 from headwater.monitor.exposition import Exposition, labels
 from headwater.monitor.open_parts import OpenParts
-from headwater.monitor.part_numbers import write_bucket, write_journal, write_replicator, write_stan
+from headwater.monitor.part_numbers import BUCKET, JOURNAL, REPLICATOR, STAN
 from headwater.monitor.process_numbers import write_disk, write_process
 from headwater.monitor.served_account import Scrape, Totals
 from headwater.monitor.serving_state import EnginePhase, ServingState
@@ -63,7 +63,7 @@ class Metrics:
             exposition.gauge(name, help, [(one.labels, getattr(one, field)) for one in totals])
         for name, help, field in _TOTAL_COUNTERS:
             exposition.counter(name, help, [(one.labels, getattr(one, field)) for one in totals])
-        write_stan(exposition, [(one.labels, one.stan) for one in totals if one.stan is not None])
+        STAN.write(exposition, [(one.labels, one.stan) for one in totals if one.stan is not None])
         write_streams(exposition, scrape.streams)
         write_consumers(exposition, scrape.consumers)
         write_upstreams(exposition, scrape.upstreams)
@@ -116,9 +116,9 @@ class Metrics:
         self._write_parts(exposition, status.parts)
 
     def _write_parts(self, exposition: Exposition, parts: OpenParts) -> None:
-        write_bucket(exposition, parts.bucket())
-        write_journal(exposition, parts.journal())
-        write_replicator(exposition, parts.replicator())
+        BUCKET.write_one(exposition, parts.bucket())
+        JOURNAL.write_one(exposition, parts.journal())
+        REPLICATOR.write_one(exposition, parts.replicator())
         cache = parts.cache
         if cache is not None:
             exposition.gauge("headwater_read_cache_bytes", "Size of cached row groups.", [("", cache.nbytes)])

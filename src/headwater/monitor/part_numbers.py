@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Generic, NamedTuple
 
-from headwater.monitor.exposition import Exposition, Sample
+from headwater.monitor.exposition import Exposition, Family, Numbers, samples
 
 
 class BucketNumbers(NamedTuple):
@@ -48,80 +49,84 @@ class StanNumbers(NamedTuple):
     out_bytes: int
 
 
-def write_bucket(exposition: Exposition, bucket: BucketNumbers | None) -> None:
-    """Write the requests to a bucket; nothing without one."""
-    if bucket is None:
-        return
-    exposition.counter(
-        "headwater_bucket_requests", "Requests of the engine to its bucket.", [("", bucket.requests)]
-    )
-    exposition.counter(
-        "headwater_bucket_failures", "Requests that found the bucket unreachable.", [("", bucket.failures)]
-    )
-    exposition.gauge(
-        "headwater_bucket_reachable", "1 if the last request was answered.", [("", bucket.is_reachable)]
-    )
-    exposition.gauge(
-        "headwater_bucket_cache_bytes",
-        "What is cached of the bucket on the store's disk.",
-        [("", bucket.cached_bytes)],
-    )
+class PartFamilies(NamedTuple, Generic[Numbers]):
+    """The families of one part of the engine."""
+
+    gauges: Sequence[Family[Numbers]] = ()
+    counters: Sequence[Family[Numbers]] = ()
+
+    def write(self, exposition: Exposition, rows: Sequence[tuple[str, Numbers]]) -> None:
+        """Write the families, with a sample for each row; nothing without rows."""
+        for family in self.gauges:
+            exposition.gauge(family.name, family.help, samples(family, rows))
+        for family in self.counters:
+            exposition.counter(family.name, family.help, samples(family, rows))
+
+    def write_one(self, exposition: Exposition, numbers: Numbers | None) -> None:
+        """Write the families of a part that an engine has once, or not at all."""
+        self.write(exposition, [] if numbers is None else [("", numbers)])
 
 
-def write_journal(exposition: Exposition, journal: JournalNumbers | None) -> None:
-    """Write how far the journal is; nothing without one."""
-    if journal is None:
-        return
-    exposition.gauge(
-        "headwater_journal_unshipped_bytes",
-        "Changes that the journal does not have yet.",
-        [("", journal.unshipped_bytes)],
-    )
-    exposition.gauge(
-        "headwater_journal_bytes", "Size of the records that the journal keeps.", [("", journal.kept_bytes)]
-    )
-    exposition.gauge(
-        "headwater_journal_failing", "1 if the last append to it failed.", [("", journal.is_failing)]
-    )
-
-
-def write_replicator(exposition: Exposition, replicator: ReplicatorNumbers | None) -> None:
-    """Write whether the replicator runs; nothing if the engine does not start it."""
-    if replicator is None:
-        return
-    exposition.gauge(
-        "headwater_replicator_running", "1 if the replicator runs.", [("", replicator.is_running)]
-    )
-    exposition.counter(
-        "headwater_replicator_restarts",
-        "How often the replicator ended and was started again.",
-        [("", replicator.restarts)],
-    )
-    exposition.gauge(
-        "headwater_replicator_failing", "1 if it has a problem; see /readyz.", [("", replicator.is_failing)]
-    )
-
-
-_STAN_GAUGES = (
-    ("headwater_stan_clients", "Clients of NATS Streaming.", "clients"),
-    ("headwater_stan_subscriptions", "Their subscriptions.", "subscriptions"),
-    ("headwater_stan_channels", "Channels.", "channels"),
+BUCKET: PartFamilies[BucketNumbers] = PartFamilies(
+    gauges=(
+        Family(
+            "headwater_bucket_reachable", "1 if the last request was answered.", attrgetter("is_reachable")
+        ),
+        Family(
+            "headwater_bucket_cache_bytes",
+            "What is cached of the bucket on the store's disk.",
+            attrgetter("cached_bytes"),
+        ),
+    ),
+    counters=(
+        Family("headwater_bucket_requests", "Requests of the engine to its bucket.", attrgetter("requests")),
+        Family(
+            "headwater_bucket_failures", "Requests that found the bucket unreachable.", attrgetter("failures")
+        ),
+    ),
 )
-_STAN_COUNTERS = (
-    ("headwater_stan_in_messages", "Messages that its clients published.", "in_messages"),
-    ("headwater_stan_in_bytes", "Bytes that its clients published.", "in_bytes"),
-    ("headwater_stan_out_messages", "Messages that it sent to clients.", "out_messages"),
-    ("headwater_stan_out_bytes", "Bytes that it sent to clients.", "out_bytes"),
+JOURNAL: PartFamilies[JournalNumbers] = PartFamilies(
+    gauges=(
+        Family(
+            "headwater_journal_unshipped_bytes",
+            "Changes that the journal does not have yet.",
+            attrgetter("unshipped_bytes"),
+        ),
+        Family(
+            "headwater_journal_bytes", "Size of the records that the journal keeps.", attrgetter("kept_bytes")
+        ),
+        Family("headwater_journal_failing", "1 if the last append to it failed.", attrgetter("is_failing")),
+    )
 )
-
-
-def write_stan(exposition: Exposition, rows: Sequence[tuple[str, StanNumbers]]) -> None:
-    """Write the numbers of NATS Streaming, by account; nothing where it is not served."""
-
-    def of(field: str) -> list[Sample]:
-        return [(labels, getattr(numbers, field)) for labels, numbers in rows]
-
-    for name, help, field in _STAN_GAUGES:
-        exposition.gauge(name, help, of(field))
-    for name, help, field in _STAN_COUNTERS:
-        exposition.counter(name, help, of(field))
+REPLICATOR: PartFamilies[ReplicatorNumbers] = PartFamilies(
+    gauges=(
+        Family("headwater_replicator_running", "1 if the replicator runs.", attrgetter("is_running")),
+        Family(
+            "headwater_replicator_failing", "1 if it has a problem; see /readyz.", attrgetter("is_failing")
+        ),
+    ),
+    counters=(
+        Family(
+            "headwater_replicator_restarts",
+            "How often the replicator ended and was started again.",
+            attrgetter("restarts"),
+        ),
+    ),
+)
+STAN: PartFamilies[StanNumbers] = PartFamilies(
+    gauges=(
+        Family("headwater_stan_clients", "Clients of NATS Streaming.", attrgetter("clients")),
+        Family("headwater_stan_subscriptions", "Their subscriptions.", attrgetter("subscriptions")),
+        Family("headwater_stan_channels", "Channels.", attrgetter("channels")),
+    ),
+    counters=(
+        Family(
+            "headwater_stan_in_messages", "Messages that its clients published.", attrgetter("in_messages")
+        ),
+        Family("headwater_stan_in_bytes", "Bytes that its clients published.", attrgetter("in_bytes")),
+        Family(
+            "headwater_stan_out_messages", "Messages that it sent to clients.", attrgetter("out_messages")
+        ),
+        Family("headwater_stan_out_bytes", "Bytes that it sent to clients.", attrgetter("out_bytes")),
+    ),
+)
