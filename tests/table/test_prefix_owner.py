@@ -11,7 +11,7 @@ from headwater.errors import Error
 from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.objects.object_error import ObjectError
-from headwater.table.prefix_owner import CHECK_S, OWNER, PrefixOwner
+from headwater.table.prefix_owner import CHECK_S, OWNER, PrefixOwner, PrefixOwnerRecord
 
 
 @pytest.fixture
@@ -85,3 +85,37 @@ def test_a_record_that_is_lost_is_written_again(objects: BreakableObjects, damag
     owner(objects).take()
     with pytest.raises(Error, match="uses file://"):
         first.require()
+
+
+def test_an_engine_that_was_replaced_does_not_return_by_one_damaged_answer(
+    objects: BreakableObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = owner(objects), owner(objects, 2)
+    first.take()
+    second.take()
+    answers = iter([b"damaged on the way"])
+    get = objects.get
+    monkeypatch.setattr(objects, "get", lambda key: next(answers, None) or get(key))
+    with pytest.raises(Error, match="with epoch 2"):
+        first.require()
+    second.require()
+
+
+def test_an_engine_does_not_replace_one_that_starts_while_the_record_is_missing(
+    objects: BreakableObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = owner(objects), owner(objects, 2)
+    first.take()
+    objects.delete(OWNER)
+    read = first._read
+
+    def read_late() -> tuple[PrefixOwnerRecord | None, str]:
+        found = read()
+        monkeypatch.setattr(first, "_read", read)
+        second.take()
+        return found
+
+    monkeypatch.setattr(first, "_read", read_late)
+    with pytest.raises(Error, match="with epoch 2"):
+        first.require()
+    second.require()

@@ -74,13 +74,16 @@ class PrefixOwner:
                 self._look()
             self._checked_s = time.monotonic()
 
-    def _take(self) -> None:
+    def _take(self, *, replaces: bool = True) -> None:
+        """Write our record; without `replaces`, only in place of one that is missing or damaged."""
         record = seal(self._record, VERSION)
         for _ in range(_TRIES):
             found, e_tag = self._read()
             if found is not None and found.instance == self._record.instance:
                 self._e_tag = e_tag
                 return
+            if found is not None and not replaces:
+                raise self._lost_to(found)
             try:
                 if e_tag:
                     self._objects.put_if_match(OWNER, record, e_tag)
@@ -104,12 +107,16 @@ class PrefixOwner:
         """Raise if the object names another engine; if it is gone, write it again."""
         found, e_tag = self._read()
         if found is None:
-            self._take()
+            # Another engine may write its own meanwhile, or only this answer was damaged.
+            self._take(replaces=False)
         elif found.instance != self._record.instance:
-            where = f"process {found.pid} on {found.host or 'another host'}"
-            raise self._lose(f"{where} uses {self._objects.address}, with epoch {found.epoch}")
+            raise self._lost_to(found)
         else:
             self._e_tag = e_tag
+
+    def _lost_to(self, found: PrefixOwnerRecord) -> Error:
+        where = f"process {found.pid} on {found.host or 'another host'}"
+        return self._lose(f"{where} uses {self._objects.address}, with epoch {found.epoch}")
 
     def _read(self) -> tuple[PrefixOwnerRecord | None, str]:
         """Return the record and its ETag, nothing if there is none; a damaged one is replaced."""
