@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from headwater.console.history import COARSE_POINTS, FINE_POINTS, NumberHistory, Ring
 
 KEY = ("stream", "ORDERS", "rate")
@@ -60,3 +62,12 @@ def test_a_number_that_began_later_has_its_own_times() -> None:
     history = filled(5)
     history.record(1_000_010, [(("late",), 7.0)])
     assert history.plot(("late",), 60) == [(1_000_010, 7.0)]
+
+
+def test_a_line_is_empty_while_all_of_it_is_zero_or_unknown() -> None:
+    history = NumberHistory()
+    for at_s, value in enumerate((0.0, 0.0, 2.04, 0.0, math.nan, 0.0)):
+        history.record(at_s, [(("a",), value)] if not math.isnan(value) else [(("b",), 1.0)])
+    assert history.line(("a",), 4) == [2.0, 0.0, None, 0.0]
+    assert history.line(("a",), 3) == []
+    assert history.line(("unknown",), 3) == []

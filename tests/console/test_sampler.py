@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headwater.client.connection_settings import ConnectionSettings
-from headwater.console.sampler import Sampler
+from headwater.console.sampler import LONGEST_S, READ_SHARE, Sampler, pace_s
 from headwater.console.watched_site import WatchedSite
 from headwater.errors import Error
 
@@ -47,3 +47,10 @@ async def test_an_answer_that_makes_no_sense_does_not_end_the_watch(monkeypatch:
 def test_a_site_that_is_not_watched_is_an_error() -> None:
     with pytest.raises(Error, match='there is no site "x"'):
         Sampler([]).site("x")
+
+
+def test_a_site_that_takes_long_to_read_is_read_less_often() -> None:
+    assert pace_s(1.0, 0.01) == 1.0
+    assert pace_s(1.0, 1.0) == 1.0 / READ_SHARE
+    assert pace_s(1.0, 20.0) == LONGEST_S
+    assert pace_s(1.0, 2 * LONGEST_S) == 2 * LONGEST_S

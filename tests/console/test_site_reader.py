@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import nats
 import pytest
 
 from headwater.client.connection_settings import ConnectionSettings
 from headwater.console import site_reader
+from headwater.console.monitoring_client import MonitoringClient
 from headwater.console.site_connection import SiteConnection
 from headwater.console.site_reader import SiteReader
 from headwater.console.watched_site import WatchedSite
@@ -45,4 +48,28 @@ async def test_monitoring_pages_that_do_not_answer_are_said_beside_the_streams()
         found = await SiteReader(connection).read()
         assert (found.error, found.metrics) == ("", None)
         assert "cannot read http://127.0.0.1:1/metrics" in found.metrics_error
+        await connection.close()
+
+
+async def test_pages_that_take_long_are_read_less_often_than_the_streams(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    def pages(monitoring: MonitoringClient) -> dict[str, Any]:
+        read.append(monitoring.url)
+        return {"warnings": [{"text": "careful"}]}
+
+    monkeypatch.setattr(site_reader, "_pages", pages)
+    async with nats_server(jetstream=True) as server:
+        site = WatchedSite("a", ConnectionSettings(server=server.client_url), "http://127.0.0.1:1")
+        connection = SiteConnection(site)
+        reader = SiteReader(connection)
+        monkeypatch.setattr(site_reader, "PAGES_SHARE", 1e-12)
+        first, second = await reader.read(), await reader.read()
+        assert first.warnings == second.warnings == [{"text": "careful"}]
+        assert len(read) == 1
+        reader._pages_due_s = 0.0
+        await reader.read()
+        assert len(read) == 2
         await connection.close()

@@ -84,9 +84,9 @@ Examples:
     "--interval",
     "interval_s",
     type=click.FloatRange(0.2, 60),
-    default=2.0,
+    default=1.0,
     show_default=True,
-    help="Seconds between reads.",
+    help="Seconds between reads while a browser is open.",
 )
 @client_command
 def console(caller: Caller, contexts: Sequence[str], every: bool, **flags: Any) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -29,7 +27,7 @@ from headwater.console.access import (
 )
 from headwater.console.console_page import ConsolePage
 from headwater.console.forms import form_fields
-from headwater.console.merge_patch import merge_patch
+from headwater.console.live_views import LiveView, LiveViews
 from headwater.console.query_runner import QueryRunner
 from headwater.console.rendering import STATIC, MenuEntry, render
 from headwater.console.sampler import Sampler
@@ -52,6 +50,7 @@ class Console:
         query: QueryRunner | None = None,
     ) -> None:
         self.sampler = sampler
+        self.views = LiveViews()
         self.access = access
         self.allow_changes = allow_changes
         """Whether pages may change anything at the sites."""
@@ -103,19 +102,21 @@ def application(
 
 
 def _routes(page: ConsolePage) -> list[Route]:
-    def view(request: Request) -> dict[str, Any]:
+    def view(request: Request) -> LiveView:
         # What is in the path comes last: the query cannot replace it.
         path = {name: str(value) for name, value in request.path_params.items()}
         given = {**request.query_params, **path}
-        return page.view(console_of(request).sampler, given)
+        console = console_of(request)
+        address = f"{page.path} {sorted(given.items())}"
+        return console.views.of(address, console.sampler.version, lambda: page.view(console.sampler, given))
 
     async def show(request: Request) -> Response:
-        shown = view(request)
+        shown = view(request).view
         title = str(shown.get("title") or page.title)
         return render(request, page.template, title=title, view=shown, live=f"/live{_target(request)}")
 
     async def api(request: Request) -> Response:
-        return JSONResponse(view(request))
+        return JSONResponse(view(request).view)
 
     async def live(request: Request) -> Response:
         console = console_of(request)
@@ -141,9 +142,9 @@ def _target(request: Request) -> str:
     return ("/map" if path == "/" else path) + (f"?{query}" if query else "")
 
 
-async def _events(sampler: Sampler, view: Callable[[], dict[str, Any]]) -> AsyncIterator[bytes]:
+async def _events(sampler: Sampler, view: Callable[[], LiveView]) -> AsyncIterator[bytes]:
     """Yield the whole view once, and then what changed in it, as server-sent events."""
-    before: dict[str, Any] = {}
+    before: LiveView | None = None
     changes = sampler.changes()
     waiting: asyncio.Future[int] | None = None
     try:
@@ -159,20 +160,16 @@ async def _events(sampler: Sampler, view: Callable[[], dict[str, Any]]) -> Async
             except Error:
                 yield b"event: gone\ndata: {}\n\n"
                 return
-            if not before:
-                yield _event("view", after)
-            elif patch := merge_patch(before, after):
-                yield _event("patch", patch)
+            if before is None:
+                yield after.whole()
+            elif patch := after.after(before):
+                yield patch
             before = after
     finally:
         if waiting is not None:
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
         await changes.aclose()  # type: ignore[attr-defined]
-
-
-def _event(kind: str, value: dict[str, Any]) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps(value, separators=(',', ':'))}\n\n".encode()
 
 
 async def _login(request: Request) -> Response:

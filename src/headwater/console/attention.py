@@ -8,7 +8,6 @@ from typing import Any
 
 from headwater.client.stream_info import UpstreamInfo
 from headwater.console.console_page import Query
-from headwater.console.rates import upstreams_of
 from headwater.console.sampler import SampledSite, Sampler
 from headwater.console.snapshot import Json, SiteSnapshot
 from headwater.console.upstream_remedies import upstream_remedy
@@ -87,7 +86,7 @@ def rules(snapshot: SiteSnapshot, past: Past) -> Iterator[Attention]:
         )
     for name, info in snapshot.streams.items():
         yield from _stream(snapshot, name, info)
-        for place, upstream in enumerate(upstreams_of(info, snapshot.at_s)):
+        for place, upstream in enumerate(snapshot.upstreams.get(name, ())):
             lags = past(("upstream", name, str(place), upstream.name, "lag"), GROWING_POINTS)
             yield from _upstream(snapshot.site, name, upstream, lags)
     for stream, consumers in snapshot.consumers.items():

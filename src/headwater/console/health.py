@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headwater.client.stream_info import UpstreamInfo
-from headwater.console.rates import upstreams_of
 from headwater.console.snapshot import Json, SiteSnapshot
 from headwater.model.progress import Phase
 
@@ -41,7 +40,7 @@ def stream_health(info: Json, snapshot: SiteSnapshot) -> HealthLevel:
     """Return how well a stream does: the worst of the stream itself and its upstreams."""
     if error := (info.get("headwater") or {}).get("error"):
         return HealthLevel(BAD, str(error))
-    found = [upstream_health(upstream) for upstream in upstreams_of(info, snapshot.at_s)]
+    found = [upstream_health(upstream) for upstream in snapshot.upstreams.get(info["config"]["name"], ())]
     return worst(found)
 
 

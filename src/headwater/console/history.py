@@ -44,11 +44,15 @@ class Series:
         self._count = 0
         self.last_step = -1
         """The step of the history that was recorded last."""
+        self.quiet_steps = 0
+        """How many steps ago the value was last known and not 0."""
 
     def add(self, value: float) -> None:
         """Record the value of this step."""
         self.fine.add(value)
-        if not math.isnan(value):
+        is_known = not math.isnan(value)
+        self.quiet_steps = 0 if is_known and value else self.quiet_steps + 1
+        if is_known:
             self._sum += value
             self._count += 1
 
@@ -108,6 +112,13 @@ class NumberHistory:
         """Return the last values in fine steps, None where unknown."""
         series = self._series.get(key)
         return [] if series is None else _shown(series.fine.values()[-points:])
+
+    def line(self, key: tuple[str, ...], points: int) -> list[float | None]:
+        """Return the last values for a small picture; empty if all are 0 or unknown, as most are."""
+        series = self._series.get(key)
+        if series is None or series.quiet_steps >= points:
+            return []
+        return [None if value is None else round(value, 1) for value in self.recent(key, points)]
 
     def plot(self, key: tuple[str, ...], span_s: float) -> list[tuple[float, float | None]]:
         """Return times and values of the last `span_s` seconds, fine if that is short, else coarse."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from headwater.client.stream_info import UpstreamInfo
 from headwater.console.health import HealthLevel, stream_health, upstream_health
-from headwater.console.rates import upstreams_of
 from headwater.console.sampler import SampledSite, Sampler
 
 OUTSIDE = ""
@@ -61,8 +60,8 @@ def copy_graph(sampler: Sampler) -> CopyGraph:
     graph = CopyGraph()
     domains = _domains(sampler)
     for name, site in sampler.sites.items():
-        for stream, info in site.snapshot.streams.items():
-            for place, upstream in enumerate(upstreams_of(info, site.snapshot.at_s)):
+        for stream, upstreams in site.snapshot.upstreams.items():
+            for place, upstream in enumerate(upstreams):
                 target = _node(site, stream)
                 origin = _origin(sampler, name, upstream, domains)
                 graph.nodes.setdefault(target.key, target)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
-from headwater.client.stream_info import UpstreamInfo, upstream_infos
+from headwater.client.stream_info import UpstreamInfo
 from headwater.console.snapshot import Json, SiteSnapshot
 
 Recorded = tuple[tuple[str, ...], float]
@@ -24,11 +23,6 @@ def stream_rates(before: SiteSnapshot, after: SiteSnapshot) -> dict[str, float]:
     }
 
 
-def upstreams_of(info: Json, at_s: float) -> tuple[UpstreamInfo, ...]:
-    """Return the sources or the mirror of a stream as they were at a time."""
-    return upstream_infos(info, datetime.fromtimestamp(at_s, UTC))
-
-
 def recorded(snapshot: SiteSnapshot, rates: dict[str, float]) -> Iterator[Recorded]:
     """Yield the numbers of a read that the console keeps."""
     yield ("site", "rate"), sum(rates.values())
@@ -38,7 +32,7 @@ def recorded(snapshot: SiteSnapshot, rates: dict[str, float]) -> Iterator[Record
         yield ("stream", name, "bytes"), float(state.get("bytes") or 0)
         if name in rates:
             yield ("stream", name, "rate"), rates[name]
-        yield from _upstream_numbers(name, upstreams_of(info, snapshot.at_s))
+        yield from _upstream_numbers(name, snapshot.upstreams.get(name, ()))
     for stream, consumers in snapshot.consumers.items():
         pending = sum(int(consumer.get("num_pending") or 0) for consumer in consumers)
         yield ("stream", stream, "pending"), float(pending)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -17,9 +18,13 @@ from headwater.errors import Error
 
 logger = logging.getLogger(__name__)
 
-INTERVAL_S = 2.0
-IDLE_FACTOR = 5
+INTERVAL_S = 1.0
+IDLE_FACTOR = 10
 """While no browser listens, sites are read this many times less often."""
+READ_SHARE = 0.2
+"""The share of time for which a site may be read: a large one, or one that is busy, is read less often."""
+LONGEST_S = 30.0
+"""The longest pause while a browser listens."""
 
 
 class SampledSite:
@@ -93,6 +98,7 @@ class Sampler:
 
     async def _watch(self, site: SampledSite) -> None:
         while True:
+            began_s = time.monotonic()
             try:
                 await site.read()
             except Exception:
@@ -101,14 +107,20 @@ class Sampler:
             self.version += 1
             self._changed.set()
             self._changed = asyncio.Event()
-            await self._pause()
+            await self._pause(time.monotonic() - began_s)
 
-    async def _pause(self) -> None:
-        """Wait for the interval; longer while no browser listens, until one does."""
-        await asyncio.sleep(self.interval_s)
+    async def _pause(self, read_s: float) -> None:
+        """Wait for the rest of the interval; longer while no browser listens, until one does."""
+        period_s = pace_s(self.interval_s, read_s)
+        await asyncio.sleep(period_s - read_s)
         if self.listeners == 0:
             self._wanted.clear()
             try:
-                await asyncio.wait_for(self._wanted.wait(), self.interval_s * (IDLE_FACTOR - 1))
+                await asyncio.wait_for(self._wanted.wait(), period_s * (IDLE_FACTOR - 1))
             except TimeoutError:
                 pass
+
+
+def pace_s(interval_s: float, read_s: float) -> float:
+    """Return how long after its last read a site is read again, if that read took so long."""
+    return max(interval_s, min(read_s / READ_SHARE, LONGEST_S), read_s)

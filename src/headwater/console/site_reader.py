@@ -18,6 +18,10 @@ from headwater.errors import Error
 CONSUMER_LISTS_PER_READ = 40
 """How many streams are asked for their consumers at each read; the others have their turn later."""
 AT_ONCE = 8
+PAGES_SHARE = 0.02
+"""The share of time for which an engine's pages may be read: metrics of many streams are long."""
+PAGES_LONGEST_S = 30.0
+"""The pages are not older than this, and the time of a read."""
 
 
 class SiteReader:
@@ -29,6 +33,10 @@ class SiteReader:
         url = connection.site.monitoring_url
         self.monitoring = MonitoringClient(url) if url else None
         """None if no address is known."""
+        self._pages: dict[str, Any] = {}
+        """The parts of a snapshot that were read last from the engine's pages."""
+        self._pages_due_s = 0.0
+        """When they are read again, by the monotonic clock."""
         self._last = SiteSnapshot(self.site.name, 0.0)
         self._turns: deque[str] = deque()
         """The streams with consumers, the one that was asked longest ago first."""
@@ -59,12 +67,17 @@ class SiteReader:
 
     async def _monitored(self) -> dict[str, Any]:
         """Return the parts of a snapshot that come from the engine's pages."""
-        if self.monitoring is None:
-            return {}
+        began_s = time.monotonic()
+        if self.monitoring is None or began_s < self._pages_due_s:
+            return self._pages
         try:
-            return await asyncio.to_thread(_pages, self.monitoring)
+            self._pages = await asyncio.to_thread(_pages, self.monitoring)
         except Error as error:
-            return {"metrics_error": str(error)}
+            self._pages = {"metrics_error": str(error)}
+            return self._pages
+        took_s = time.monotonic() - began_s
+        self._pages_due_s = began_s + took_s + min(took_s / PAGES_SHARE, PAGES_LONGEST_S)
+        return self._pages
 
     async def _consumers(self, api: JetStreamApi, streams: Mapping[str, Json]) -> dict[str, Sequence[Json]]:
         """Return the known consumers, those of the streams whose turn it is read again."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
+from headwater.client.stream_info import UpstreamInfo, upstream_infos
 from headwater.console.scraped_metrics import ScrapedMetrics
 
 Json = Mapping[str, Any]
@@ -41,10 +44,19 @@ class SiteSnapshot:
     streaming: Json = field(default_factory=dict)
     """The channels and clients of NATS Streaming; empty if the engine does not serve them."""
 
-    @property
+    @cached_property
     def is_engine(self) -> bool:
         """Return whether a Headwater engine answers, not a plain nats-server."""
         return self.metrics is not None or any("headwater" in info for info in self._parts())
+
+    @cached_property
+    def upstreams(self) -> Mapping[str, tuple[UpstreamInfo, ...]]:
+        """Return the sources or the mirror of each stream that has some; read once for all pages."""
+        now = datetime.fromtimestamp(self.at_s, UTC)
+        copying = (
+            (name, info) for name, info in self.streams.items() if info.get("mirror") or info.get("sources")
+        )
+        return {name: upstream_infos(info, now) for name, info in copying}
 
     def _parts(self) -> list[Json]:
         found: list[Json] = [self.account]

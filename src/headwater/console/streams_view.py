@@ -6,7 +6,6 @@ from typing import Any
 
 from headwater.console.console_page import Query
 from headwater.console.health import stream_health
-from headwater.console.rates import upstreams_of
 from headwater.console.sampler import SampledSite, Sampler
 from headwater.console.site_states import site_states
 
@@ -46,7 +45,7 @@ def _rows(site: SampledSite, room: int) -> dict[str, Any]:
 def _row(site: SampledSite, name: str) -> dict[str, Any]:
     info = site.snapshot.streams[name]
     state = info["state"]
-    upstreams = upstreams_of(info, site.snapshot.at_s)
+    upstreams = site.snapshot.upstreams.get(name, ())
     lags = [upstream.lag for upstream in upstreams]
     pending = site.snapshot.consumers.get(name)
     return {
@@ -58,10 +57,7 @@ def _row(site: SampledSite, name: str) -> dict[str, Any]:
         "pending": None if pending is None else sum(int(each.get("num_pending") or 0) for each in pending),
         "copies": len(upstreams),
         "lag": None if None in lags else sum(lag or 0 for lag in lags),
-        "spark": [
-            None if value is None else round(value, 1)
-            for value in site.history.recent(("stream", name, "rate"), SPARK_POINTS)
-        ],
+        "spark": site.history.line(("stream", name, "rate"), SPARK_POINTS),
     }
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from headwater.client.stream_info import UpstreamInfo
 from headwater.console.console_page import Query
 from headwater.console.health import upstream_health
-from headwater.console.rates import upstreams_of
 from headwater.console.sampler import SampledSite, Sampler
 from headwater.console.site_states import site_states
 from headwater.console.snapshot import Json
@@ -62,7 +61,7 @@ def upstream_rows(site: SampledSite, stream: str) -> dict[str, Any]:
     if info is None:
         return {}
     raw = [*([info["mirror"]] if info.get("mirror") else []), *(info.get("sources") or [])]
-    found = zip(upstreams_of(info, site.snapshot.at_s), raw, strict=True)
+    found = zip(site.snapshot.upstreams.get(stream, ()), raw, strict=True)
     return {
         f"{site.site.name}/{stream}/{place}": _row(site, stream, place, upstream, answer)
         for place, (upstream, answer) in enumerate(found)

@@ -28,7 +28,7 @@ const clients = new Table(document.getElementById("clients"), [
   { key: "subscriptions", title: "Subscriptions", align: "right", text: (row) => number(row.subscriptions) },
 ]);
 let total = 0;
-const say = () => setText(document.getElementById("count"), `${number(table.lines.size)} of ${number(total)} consumers`);
+const say = () => setText(document.getElementById("count"), `${number(table.shown)} of ${number(total)} consumers`);
 
 bindFilter(document.getElementById("filter"), table, say);
 live((view) => {

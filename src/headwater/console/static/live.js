@@ -1,12 +1,14 @@
 // Keeps a page current: the server sends the whole view once, and then merge patches.
 
-export function merge(into, patch) {
+// Returns a new object; parts that did not change stay the same objects, so that tables can skip them.
+export function merge(before, patch) {
+  const after = { ...before };
   for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete into[key];
-    else if (typeof value === "object" && !Array.isArray(value) && isObject(into[key])) merge(into[key], value);
-    else into[key] = value;
+    if (value === null) delete after[key];
+    else if (isObject(value) && isObject(after[key])) after[key] = merge(after[key], value);
+    else after[key] = value;
   }
-  return into;
+  return after;
 }
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -41,7 +43,7 @@ export function live(update, path = document.body.dataset.live) {
     changed();
   });
   source.addEventListener("patch", (event) => {
-    merge(view, JSON.parse(event.data));
+    view = merge(view, JSON.parse(event.data));
     changed();
   });
   source.addEventListener("gone", () => {

@@ -18,7 +18,7 @@ const table = new Table(
     { key: "bytes", title: "Size", align: "right", text: (row) => bytes(row.bytes) },
     { key: "table", title: "Table", align: "right", wide: true, text: (row) => bytes(row.table) },
     { key: "rate", title: "Rate", align: "right", text: (row) => rate(row.rate) },
-    { key: "spark", title: "Lately", value: (row) => row.rate, wide: true, draw: (cell, row) => once(cell, row.spark, () => spark(row.spark)) },
+    { key: "spark", title: "Lately", value: (row) => row.rate, wide: true, draw: (cell, row) => once(cell, row.spark, () => (row.spark?.length ? spark(row.spark) : "")) },
     { key: "consumers", title: "Consumers", align: "right", text: (row) => number(row.consumers) },
     { key: "pending", title: "Pending", align: "right", wide: true, text: (row) => (row.consumers ? short(row.pending) : "–") },
     { key: "lag", title: "Lag", align: "right", text: (row) => (row.copies ? (row.lag === undefined || row.lag === null ? "unknown" : short(row.lag)) : "–") },
@@ -27,7 +27,7 @@ const table = new Table(
 );
 const count = document.getElementById("count");
 let total = 0;
-const say = () => setText(count, `${number(table.lines.size)} of ${number(total)} streams`);
+const say = () => setText(count, `${number(table.shown)} of ${number(total)} streams`);
 
 bindFilter(document.getElementById("filter"), table, say);
 live((view) => {

@@ -1,6 +1,10 @@
 // A table that sorts, filters and updates in place: a cell is touched only if its text changed.
 import { el, setText } from "./dom.js";
 
+const FIRST_PIECE = 60;
+const PIECE = 500;
+const COLLATOR = new Intl.Collator();
+
 // A column is { key, title, text(row), value(row), draw(cell, row), align, wide }.
 // `draw` fills the cell itself; `value` is what is sorted by; columns that are `wide` are hidden on phones.
 export class Table {
@@ -11,6 +15,8 @@ export class Table {
     this.filter = "";
     this.rows = {};
     this.lines = new Map();
+    this.drawn = new Map(); // the row that each line shows
+    this.isPartial = false;
     this.heads = columns.map((column) => this.head(column));
     this.body = el("tbody");
     this.empty = el("p", { class: "hint", hidden: true }, empty);
@@ -28,6 +34,7 @@ export class Table {
   }
 
   show(rows) {
+    if (rows === this.rows) return; // no row changed
     this.rows = rows || {};
     this.draw();
   }
@@ -44,14 +51,25 @@ export class Table {
       if (!wanted.has(key)) {
         line.remove();
         this.lines.delete(key);
+        this.drawn.delete(key);
       }
     }
     let place = this.body.firstElementChild;
+    let created = 0;
+    const most = this.lines.size ? PIECE : FIRST_PIECE;
+    this.isPartial = false;
     for (const key of keys) {
+      // A long list appears piece by piece, so that its first rows are not delayed by its last ones.
+      if (!this.lines.has(key) && ++created > most) {
+        this.isPartial = true;
+        break;
+      }
       const line = this.line(key);
       if (line === place) place = place.nextElementSibling;
       else this.body.insertBefore(line, place);
     }
+    if (this.isPartial) requestAnimationFrame(() => this.isPartial && this.draw());
+    this.shown = keys.length;
     this.columns.forEach((column, index) => {
       const order = column.key === this.sort.key ? (this.sort.down ? "descending" : "ascending") : "none";
       this.heads[index].setAttribute("aria-sort", order);
@@ -72,11 +90,13 @@ export class Table {
 
   line(key) {
     let line = this.lines.get(key);
+    const row = this.rows[key];
+    if (line && this.drawn.get(key) === row) return line;
+    this.drawn.set(key, row);
     if (!line) {
       line = el("tr", {}, ...this.columns.map((column) => el("td", { class: classes(column), "data-label": column.title })));
       this.lines.set(key, line);
     }
-    const row = this.rows[key];
     this.columns.forEach((column, index) => {
       const cell = line.children[index];
       if (column.draw) column.draw(cell, row);
@@ -92,14 +112,16 @@ function compare(one, other) {
   if (one === other) return 0;
   if (one === undefined || one === null) return -1;
   if (other === undefined || other === null) return 1;
-  return typeof one === "string" ? one.localeCompare(other) : one - other;
+  return typeof one === "string" ? COLLATOR.compare(one, other) : one - other;
 }
+
+const bases = new WeakMap();
 
 // Draws something into a cell only when what it depends on changed.
 export function once(cell, basis, draw) {
   const key = JSON.stringify(basis);
-  if (cell.dataset.basis === key) return;
-  cell.dataset.basis = key;
+  if (bases.get(cell) === key) return;
+  bases.set(cell, key);
   cell.replaceChildren(...[draw()].flat());
 }
 

@@ -10,7 +10,7 @@ const table = new Table(document.getElementById("table"), [streamColumn, ...upst
   sort: { key: "lag", down: true },
 });
 let total = 0;
-const say = () => setText(document.getElementById("count"), `${number(table.lines.size)} of ${number(total)} sources and mirrors`);
+const say = () => setText(document.getElementById("count"), `${number(table.shown)} of ${number(total)} sources and mirrors`);
 
 bindFilter(document.getElementById("filter"), table, say);
 live((view) => {
