@@ -70,7 +70,7 @@ class Held:
 
 
 class OlderMessages:
-    """Holds publishes back whose older messages are still to be found; runs on the event loop."""
+    """Holds back publishes until the older messages that they remove are found; runs on the event loop."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class OlderMessages:
         return True
 
     async def locate_copied(self, subjects: Sequence[bytes], headers: Sequence[bytes]) -> None:
-        """Find what messages that are copied in will take out; what comes meanwhile is not held back."""
+        """Find what copied messages will remove; publishes in the meantime are not held back."""
         messages = list(zip(subjects, headers, strict=True))
         await self._locate(messages)
         await self._settle(messages)
@@ -160,7 +160,7 @@ class OlderMessages:
         await self._settle(messages)
 
     async def _bounded(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait for what is read, but not for ever if it is in a bucket; the publish then finds it missing."""
+        """Wait for a read, for a bounded time if it is from a bucket; the publish then finds it missing."""
         limit_s = MOST_HELD_S if self._store.table.is_remote else None
         with suppress(TimeoutError):
             await asyncio.wait_for(work, limit_s)
@@ -289,7 +289,7 @@ class OlderMessages:
         return wanted
 
     def _excesses(self, messages: Sequence[StoredUnder], limit: int) -> Iterator[tuple[bytes, int]]:
-        """Yield subjects of which older messages will go, with how many of those that are there now."""
+        """Yield the subjects that lose older messages, each with how many of the present ones."""
         ledger = self._store.ledger
         count, oldest = ledger.subjects.count, ledger.subjects.oldest
         coming: dict[bytes, int] = {}

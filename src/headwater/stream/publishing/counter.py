@@ -62,7 +62,7 @@ class CounterTotals:
         return any(view.resident_run_at(seq) is None for seq in self._unknown(subjects).values())
 
     def _unknown(self, subjects: Iterable[bytes]) -> dict[bytes, int]:
-        """Return the subjects whose standing is in a message, each with its newest sequence."""
+        """Return the subjects whose counter total is in a stored message, each with its newest sequence."""
         index = self._store.ledger.subjects
         return {
             subject: index.last[subject]
