@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from headwater.cli.phrases import size
-from headwater.cli.progress import LINE_SECONDS, Meter, standing
+from headwater.cli.progress import LINE_SECONDS, Meter, progress_text
 
 
 class Terminal(io.StringIO):
@@ -29,16 +29,16 @@ class Clock:
 
 def test_share_amount_rate_and_time_left_are_said() -> None:
     mib = 1 << 20
-    assert standing(12 * mib, 27 * mib, 4.0, size) == "44%, 12 MiB of 27 MiB, 3.0 MiB/s, 5.00s left"
+    assert progress_text(12 * mib, 27 * mib, 4.0, size) == "44%, 12 MiB of 27 MiB, 3.0 MiB/s, 5.00s left"
 
 
 def test_without_a_total_nothing_is_left() -> None:
-    assert standing(1000, 0, 2.0) == "1,000, 500/s"
+    assert progress_text(1000, 0, 2.0) == "1,000, 500/s"
 
 
 def test_at_the_end_and_at_the_start_no_time_is_left_to_say() -> None:
-    assert standing(10, 10, 1.0) == "100%, 10 of 10, 10/s"
-    assert standing(0, 10, 0.0) == "0%, 0 of 10, 0/s"
+    assert progress_text(10, 10, 1.0) == "100%, 10 of 10, 10/s"
+    assert progress_text(0, 10, 0.0) == "0%, 0 of 10, 0/s"
 
 
 def test_without_a_terminal_lines_come_now_and_then_and_at_the_end() -> None:

@@ -18,7 +18,7 @@ LINE_SECONDS = 2.0
 """Seconds between two lines of progress without a terminal."""
 
 
-def standing(done: int, total: int, seconds: float, say: Callable[[int], str] = number) -> str:
+def progress_text(done: int, total: int, seconds: float, say: Callable[[int], str] = number) -> str:
     """Return the progress as text: `45%, 12 MiB of 27 MiB, 5.0 MiB/s, 3s left`."""
     rate = done / seconds if seconds > 0 else 0.0
     said = [f"{say(done)} of {say(total)}" if total else say(done), f"{say(int(rate))}/s"]
@@ -62,11 +62,11 @@ class Meter:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.fields[standing]}"),
+                TextColumn("{task.fields[progress]}"),
                 console=Console(file=self._file),
                 transient=True,
             )
-            self._bar.add_task(self.what, total=self.total or None, standing="")
+            self._bar.add_task(self.what, total=self.total or None, progress="")
             self._bar.start()
         return self
 
@@ -89,8 +89,8 @@ class Meter:
         self.total = max(self.total, done) if self.total else 0
         now = self._clock()
         if self._bar is not None:
-            said = standing(done, self.total, now - self._began, self._say)
-            self._bar.update(self._bar.tasks[0].id, completed=done, total=self.total or None, standing=said)
+            said = progress_text(done, self.total, now - self._began, self._say)
+            self._bar.update(self._bar.tasks[0].id, completed=done, total=self.total or None, progress=said)
         elif self._shown and now - self._said >= LINE_SECONDS:
             self._said = now
             self._line()
@@ -111,7 +111,9 @@ class Meter:
         seconds = self._clock() - self._began
         self._written = (self.done, self.total)
         print(
-            f"{self.what}: {standing(self.done, self.total, seconds, self._say)}", file=self._file, flush=True
+            f"{self.what}: {progress_text(self.done, self.total, seconds, self._say)}",
+            file=self._file,
+            flush=True,
         )
 
 

@@ -161,13 +161,13 @@ class Acceptor:
         is_pending = bool(pending) and self._ledger.subjects.last.get(subject, 0) >= pending.seqs[0]
         if is_pending and not counters.remembers(subject):
             self.sequencer.flush(pending)  # the message that holds the total is among those
-        standing = counters.standing(subject).plus(verdict.increment)
-        data, headers = body_of(standing.total), standing.noted(verdict.headers)
+        after = counters.total_of(subject).plus(verdict.increment)
+        data, headers = body_of(after.total), after.noted(verdict.headers)
         self._admission.check_size(headers, data)
         self._room.check(self._ledger.overhead.of(subject, headers, data))
-        counters.remember(subject, standing)
+        counters.remember(subject, after)
         self.sequencer.store_one(pending, subject, data, now, verdict._replace(headers=headers))
-        return standing.total
+        return after.total
 
     def may_refuse(self, items: Sequence[Frame]) -> bool:
         """Return whether one of these messages may be refused for its size, or for want of room."""

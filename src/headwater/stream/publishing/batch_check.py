@@ -52,7 +52,7 @@ class BatchCheck:
         """How many messages of the batch are on each subject."""
         self._schedules: dict[bytes, bool] = {}
         """Whether the newest message of the batch on a subject is a schedule."""
-        self._standings: dict[bytes, CounterTotal] = {}
+        self._totals: dict[bytes, CounterTotal] = {}
         """The counters after the messages of the batch so far."""
         self._ids: set[bytes] = set()
         """The message ids in the batch."""
@@ -125,9 +125,9 @@ class BatchCheck:
         assert self._counters is not None
         if admitted.increment is None:
             raise api_error("message_incr_missing")
-        before = self._standings.get(subject) or self._counters.standing(subject)
-        standing = self._standings[subject] = before.plus(admitted.increment)
-        admitted, data = admitted._replace(headers=standing.noted(admitted.headers)), body_of(standing.total)
+        before = self._totals.get(subject) or self._counters.total_of(subject)
+        after = self._totals[subject] = before.plus(admitted.increment)
+        admitted, data = admitted._replace(headers=after.noted(admitted.headers)), body_of(after.total)
         self._admission.check_size(admitted.headers, data)
         return admitted, data
 

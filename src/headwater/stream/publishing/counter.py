@@ -44,20 +44,20 @@ class CounterTotal(NamedTuple):
 
 
 class CounterTotals:
-    """The newest standing on each subject, read back from the stream when it is not remembered."""
+    """The newest total on each subject, read back from the stream when it is not remembered."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._standings: dict[bytes, tuple[int, CounterTotal]] = {}
+        self._totals: dict[bytes, tuple[int, CounterTotal]] = {}
         """A cache: the sequence and the total of the newest message on a subject."""
 
     def remembers(self, subject: bytes) -> bool:
-        """Return whether the standing of a subject is known without reading a message."""
-        seq, remembered = self._store.ledger.subjects.last.get(subject, 0), self._standings.get(subject)
+        """Return whether the total of a subject is known without reading a message."""
+        seq, remembered = self._store.ledger.subjects.last.get(subject, 0), self._totals.get(subject)
         return not seq or (remembered is not None and remembered[0] == seq)
 
     def must_read(self, subjects: Iterable[bytes]) -> bool:
-        """Return whether the standing of any of these subjects must be read from a file."""
+        """Return whether the total of any of these subjects must be read from a file."""
         view = self._store.view
         return any(view.resident_run_at(seq) is None for seq in self._unknown(subjects).values())
 
@@ -71,7 +71,7 @@ class CounterTotals:
         }
 
     async def learn(self, subjects: Iterable[bytes]) -> None:
-        """Read these standings on a thread; what cannot be read is an error of the publish that needs it."""
+        """Read these totals on a thread; what cannot be read is an error of the publish that needs it."""
         if wanted := self._unknown(subjects):
             for subject, known in (await self._store.on_thread(self._read, wanted)).items():
                 self._remember(subject, *known)
@@ -86,23 +86,23 @@ class CounterTotals:
                     run = self._store.view.read_run_at(seq)
                 row = int(run.seqs.searchsorted(seq)) if run is not None else 0
                 if run is not None and row < len(run.seqs) and run.seqs[row] == seq:
-                    found[subject] = seq, _standing(run.message(row))
+                    found[subject] = seq, _total_in(run.message(row))
             except Error:
                 continue
         return found
 
-    def remember(self, subject: bytes, standing: CounterTotal) -> None:
+    def remember(self, subject: bytes, total: CounterTotal) -> None:
         """Remember what the next message of the stream holds, which is on this subject."""
-        self._remember(subject, self._store.ledger.last_seq + 1, standing)
+        self._remember(subject, self._store.ledger.last_seq + 1, total)
 
-    def _remember(self, subject: bytes, seq: int, standing: CounterTotal) -> None:
-        self._standings.pop(subject, None)
-        if len(self._standings) >= _REMEMBERED:
+    def _remember(self, subject: bytes, seq: int, total: CounterTotal) -> None:
+        self._totals.pop(subject, None)
+        if len(self._totals) >= _REMEMBERED:
             # The oldest is in the stream by now, where it can be read back.
-            del self._standings[next(iter(self._standings))]
-        self._standings[subject] = (seq, standing)
+            del self._totals[next(iter(self._totals))]
+        self._totals[subject] = (seq, total)
 
-    def standing(self, subject: bytes) -> CounterTotal:
+    def total_of(self, subject: bytes) -> CounterTotal:
         """Return what the newest message of a subject holds, nothing counted if there is none."""
         index = self._store.ledger.subjects
         seq = index.last.get(subject, 0)
@@ -111,21 +111,21 @@ class CounterTotals:
             index.settle(subject, seq)
         if not seq:
             return CounterTotal()
-        remembered = self._standings.get(subject)
+        remembered = self._totals.get(subject)
         if remembered is not None and remembered[0] == seq:
             return remembered[1]
-        return _standing(self._store.read_message_now(seq))
+        return _total_in(self._store.read_message_now(seq))
 
 
 def counted(counters: CounterTotals, run: OfferedRun) -> OfferedRun:
     """Return copied messages as this stream counts them: an origin's total replaces the one before."""
-    standings: dict[bytes, CounterTotal] = {}
+    totals: dict[bytes, CounterTotal] = {}
     headers, datas = list(run.headers), list(run.datas)
     for row, (subject, block) in enumerate(zip(run.subjects, run.headers, strict=True)):
         said = (header_block.get(block, b"Nats-Stream-Source") or b"").split(b" ") if block else []
         if len(said) < 2 or header_block.get(block, INCREMENT) is None:
             continue
-        before = standings.get(subject) or counters.standing(subject)
+        before = totals.get(subject) or counters.total_of(subject)
         of_subject = (said[4] if len(said) > 4 else subject).decode()
         total = _total(datas[row])
         sources = _sources(before.sources)
@@ -133,13 +133,13 @@ def counted(counters: CounterTotals, run: OfferedRun) -> OfferedRun:
         increment = total - int(known.get(of_subject) or 0)
         known[of_subject] = str(total)
         noted = json.dumps(sources, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-        after = standings[subject] = before.plus(increment)._replace(sources=noted)
+        after = totals[subject] = before.plus(increment)._replace(sources=noted)
         headers[row] = after.noted(header_block.replace(block, INCREMENT, b"%d" % increment))
         datas[row] = body_of(after.total)
     return OfferedRun(run.seq_list, run.timestamps, run.subjects, headers, datas)
 
 
-def _standing(message: Message) -> CounterTotal:
+def _total_in(message: Message) -> CounterTotal:
     """Return what a message of a counter holds."""
     return CounterTotal(_total(message.data), header_block.get(message.headers, SOURCES) or b"")
 
