@@ -120,7 +120,7 @@ def test_the_engine_page_shows_what_metrics_and_readiness_say(page: Page, addres
     is_live(page)
     expect(page.locator("section", has_text="lake")).to_contain_text("disk free")
     expect(page.locator("section").filter(has_text="hub").first).to_contain_text("nats-server 2.")
-    expect(page.locator("#jobs")).to_contain_text("the replicator is started on its own")
+    expect(page.locator("#jobs")).to_contain_text("submitted to Spark on its own")
     expect(page.locator("#log")).to_contain_text("monitoring on http")
     page.locator("#level").select_option("error")
     expect(page.locator("#log")).not_to_contain_text("monitoring on http")

@@ -26,6 +26,7 @@ from headwater.console.query_child import CELL_LETTERS, cell, run
         (1.5, 1.5),
         (math.inf, "inf"),
         (Decimal("2.5"), 2.5),
+        (Decimal("123"), 123),
         (b"text", "text"),
         (b"\xff\x00", "0xff00"),
         ("ä".encode() * CELL_LETTERS, "ä" * (CELL_LETTERS // 2)),
@@ -58,6 +59,14 @@ def test_rows_are_cut_at_the_bound(tmp_path: Path) -> None:
     assert answer["rows"] == [[0, "x"], [1, "x"], [2, "x"]]
     assert answer["is_cut"]
     assert not run(request("VALUES (1), (2)", tmp_path, rows=2))["is_cut"]
+
+
+def test_times_with_a_zone_are_shown_in_utc_without_more_packages(tmp_path: Path) -> None:
+    sql = """SELECT TIMESTAMPTZ '2026-01-02 03:04:05.25+00' AS t, sum(n) AS total, NULL AS x, [1, 2] AS l
+        FROM (VALUES (1), (2)) AS given(n)"""
+    answer = run(request(sql, tmp_path))
+    assert answer["rows"] == [["2026-01-02 03:04:05.250000", 3, None, "[1, 2]"]]
+    assert answer["types"][0] == "TIMESTAMP WITH TIME ZONE"
 
 
 def test_a_wide_result_is_cut_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

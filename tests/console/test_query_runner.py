@@ -12,6 +12,7 @@ from headwater.client.connection_settings import ConnectionSettings
 from headwater.console import query_runner
 from headwater.console.query_guard import QueryRefusedError
 from headwater.console.query_heads import NOT_SERVED, heads_of
+from headwater.console.query_pages import EXAMPLE
 from headwater.console.query_runner import QueriedStream, QueryBounds, QueryRunner, child_environment
 from headwater.console.sampler import SampledSite
 from headwater.console.watched_site import WatchedSite
@@ -46,6 +47,9 @@ async def test_streams_are_tables_whatever_the_case_of_their_names(store: Path) 
         'SELECT data, (SELECT count(*) FROM EMPTY) FROM "ORDERS" WHERE seq < 3 ORDER BY seq'
     )
     assert answer.rows == (("1", 0), ("2", 0))
+    newest = await runner.run(EXAMPLE.format(stream='"ORDERS"'))
+    assert [row[1] for row in newest.rows] == [20, 20, 20]
+    assert all(str(row[2]).startswith("20") for row in newest.rows)
 
 
 async def test_what_the_guard_refuses_is_shown(store: Path) -> None:

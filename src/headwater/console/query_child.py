@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+
 from headwater.console.query_guard import tables_of
 from headwater.console.query_heads import head_of
 from headwater.console.query_tables import created_ns_of, table_path, tables_of_store
@@ -118,7 +120,7 @@ def _result(relation: Any, most_rows: int) -> dict[str, Any]:
     if relation is None:
         return {"columns": [], "types": [], "rows": [], "is_cut": False}
     columns, types = list(relation.columns), [str(kind) for kind in relation.types]
-    found = relation.limit(most_rows + 1).fetchall()
+    found = _fetched(relation.limit(most_rows + 1), types)
     rows: list[list[Any]] = []
     letters, is_cut = 0, len(found) > most_rows
     for row in found[:most_rows]:
@@ -131,12 +133,29 @@ def _result(relation: Any, most_rows: int) -> dict[str, Any]:
     return {"columns": columns, "types": types, "rows": rows, "is_cut": is_cut}
 
 
+def _fetched(relation: Any, types: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return all rows; times with a zone come as Arrow, because DuckDB needs another package for them."""
+    if not any("WITH TIME ZONE" in kind for kind in types):
+        found: list[tuple[Any, ...]] = relation.fetchall()
+        return found
+    columns = [_in_utc(column) for column in relation.to_arrow_table().columns]
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def _in_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of times without their zone, in UTC; others as they are."""
+    is_zoned = pa.types.is_timestamp(column.type) and column.type.tz is not None
+    return column.cast(pa.timestamp("us"), safe=False) if is_zoned else column
+
+
 def cell(value: Any) -> Any:
     """Return a value as JSON: numbers stay numbers, everything else is text of bounded length."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
         return value if abs(value) < 1 << 53 else str(value)
+    if isinstance(value, Decimal) and value.is_finite() and value.as_tuple().exponent == 0:
+        return cell(int(value))  # how Arrow holds the sum of whole numbers
     if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else str(value)
     if isinstance(value, bytes | bytearray):

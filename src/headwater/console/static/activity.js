@@ -32,7 +32,7 @@ function draw(place, found, nothing, part) {
 function jobsOf(said, site) {
   const state = said.is_started_here
     ? [badge(said.is_running ? "good" : "unknown", said.is_running ? "the replicator runs" : "no replicator runs"), said.restarts ? ` ${number(said.restarts)} restarts` : ""]
-    : ["the replicator is started on its own"];
+    : ["The engine does not start a replicator: it is submitted to Spark on its own."];
   const lines = said.jobs.map((job) => jobLine(job, site));
   return el(
     "div",

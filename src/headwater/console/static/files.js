@@ -48,7 +48,7 @@ function rows(listed) {
     el(
       "tr",
       {},
-      el("td", { class: "mono file" }, file.path),
+      el("td", { class: "mono file", title: file.path }, file.path.split("/").pop()),
       el("td", { class: "right" }, `${number(file.first_seq)} – ${number(file.last_seq)}`),
       el("td", { class: "right" }, number(file.messages)),
       el("td", { class: "right wide" }, file.removed ? number(file.removed) : "–"),
