@@ -53,6 +53,7 @@ Error
 ├── StalledError                a restoring client sends too little or too much [api.restore]
 ├── TransformError              a subject transform is invalid [model.transform]
 │   Replication and Spark
+├── DataLossError               messages are gone before a query read them [spark.offset]
 ├── EngineUnreachableError             the engine does not answer the replicator [replication.exchange]
 ├── GoneError                   a file was replaced after the read was planned [spark.range_reader]
 ├── SparkLostError              the Spark session has ended [replication.spark]

@@ -130,6 +130,20 @@ def test_filters_give_the_same_rows_with_and_without_push_down(
         spark.conf.unset("spark.sql.session.timeZone")
 
 
+def test_a_table_that_sql_creates_is_read_as_the_stream_is_now(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table.open(tmp_path / "S" / "table", RealDisk(sync=False))
+    table.commit([table.write(columns(range(1, 11)))])
+    options = f"path '{tmp_path / 'S'}', subject 'orders.6'"
+    spark.sql(f"CREATE TABLE sql_table USING headwater OPTIONS ({options})")
+    try:
+        assert [row.seq for row in spark.sql("SELECT seq FROM sql_table").collect()] == [6]
+        table.commit([table.write(columns(range(11, 16)))])
+        assert [row.seq for row in spark.sql("SELECT seq FROM sql_table ORDER BY 1").collect()] == [6, 13]
+    finally:
+        spark.sql("DROP TABLE sql_table")
+    assert len(list((tmp_path / "S" / "table").rglob("*.parquet"))) == 2
+
+
 def test_option_columns_and_a_stream_without_messages(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "EMPTY" / "table").mkdir(parents=True)
     frame = spark.read.format("headwater").option("columns", "seq,subject").load(str(tmp_path / "EMPTY"))

@@ -43,7 +43,7 @@ class StreamDataset(ds.Dataset):  # type: ignore[misc]
 
     def last_seq(self) -> int:
         """Return the last sequence of the stream, as its server reports it."""
-        return self._reading.last_seq()
+        return self._reading.extent().last_seq
 
     def scanner(
         self,

@@ -16,6 +16,7 @@ from headwater.spark.following_reader import FollowingReader
 from headwater.spark.reading import Reading, names_of
 from headwater.spark.spark_schema import SCHEMA, column_names
 from headwater.spark.stream_reader import StreamReader
+from headwater.spark.table_options import kept_in, options_of
 
 NAME = "headwater"
 READ_ONLY = (
@@ -34,11 +35,12 @@ class StreamDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return all columns or those of option `columns`; `.schema(…)` with fewer reads only those."""
-        return StructType([SCHEMA[name] for name in names_of(self.options)])
+        selected = StructType([SCHEMA[name] for name in names_of(self.options)])
+        return kept_in(selected, self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the stream's current messages."""
-        return StreamReader(Reading(self.options), column_names(schema))
+        return StreamReader(Reading(options_of(self.options, schema)), column_names(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Refuse to write: only clients of the stream can, and they get an acknowledgement."""
@@ -50,7 +52,7 @@ class StreamDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a reader that follows the stream."""
-        reading = Reading(self.options)
+        reading = Reading(options_of(self.options, schema))
         if reading.origin is None:
             raise SettingsError("missing option server: readStream needs it to find the end of the stream")
         return FollowingReader(reading, column_names(schema))

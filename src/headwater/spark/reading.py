@@ -19,7 +19,9 @@ from headwater.replication.work import NatsOrigin
 from headwater.replication.worker.client import BlockingClient
 from headwater.replication.worker.origin import NO_MESSAGE_FOUND, connect_options
 from headwater.spark import guarantee
+from headwater.spark.byte_budget import reach
 from headwater.spark.columns import COLUMNS
+from headwater.spark.offset import StreamExtent
 from headwater.spark.read_range import ReadRange, StreamSnapshot, ranges_of
 from headwater.spark.selection import UNBOUNDED, selection_of, truth, whole
 from headwater.spark.table_files import Place, files_of, place_of_table, stream_of
@@ -50,7 +52,9 @@ OPTIONS: Mapping[str, str] = {
     "endTime": "only messages stored before this RFC 3339 time, for batch reads",
     "columns": "the columns to read, with commas; all by default",
     "pushFilters": "true uses the filters of a query to read less; a DataFrame is then for one scan only",
-    "maxMessagesPerTrigger": "the most sequences of a micro-batch; 100,000 by default",
+    "maxMessagesPerTrigger": "the most sequences of a micro-batch; 100,000 without maxBytesPerTrigger",
+    "maxBytesPerTrigger": "about the most stored bytes of a micro-batch",
+    "failOnDataLoss": "false lets a query go on if unread messages were removed or the stream re-created",
     "messagesPerPartition": "how many sequences a task reads by the API; 100,000 by default",
 }
 
@@ -65,7 +69,11 @@ class Reading:
         self.origin = _origin(options, self.table)
         self.selection = selection_of(options)
         self.uses_filters = truth(options, "pushFilters", default=False)
-        self.max_per_trigger = whole(options, "maxMessagesPerTrigger", 100_000)
+        self.max_messages = _limit(options, "maxMessagesPerTrigger")
+        self.max_bytes = _limit(options, "maxBytesPerTrigger")
+        """The limits of a micro-batch; None if they are not set."""
+        self.may_skip = not truth(options, "failOnDataLoss", default=True)
+        """Whether messages that are gone before they were read may be left out."""
         self._per_partition = whole(options, "messagesPerPartition", 100_000)
 
     def ranges(self, start_seq: int = 1, stop_seq: int = UNBOUNDED) -> list[ReadRange]:
@@ -83,9 +91,16 @@ class Reading:
         with BlockingClient(connect_options(self.origin)) as client:
             return first_at(ts, first_seq, last_seq, lambda seq: self._message_at(client, seq))
 
-    def last_seq(self) -> int:
-        """Return the stream's last sequence, as the engine reports it."""
-        return int(self._state(details=False)["last_seq"])
+    def extent(self) -> StreamExtent:
+        """Return the stream's first and last sequence, as the engine reports them."""
+        return StreamExtent.of(self._info(details=False))
+
+    def reach(self, first_seq: int, last_seq: int, budget: int, average: float) -> int:
+        """Return the last sequence between two up to which about this many bytes are stored."""
+        files = files_of(self.table) if self.table is not None else ()
+        snapshot = StreamSnapshot(first_seq, last_seq, files, bucket=self._bucket)
+        found = reach(ranges_of(snapshot, self._per_partition), budget, average)
+        return last_seq if found is None else found
 
     def table_last_seq(self) -> int:
         """Return the last sequence in the files of the table; 0 without files."""
@@ -98,10 +113,10 @@ class Reading:
             last_seq = max((file.last_seq for file in files), default=0)
             return StreamSnapshot(1, last_seq, files, asked=False, bucket=self._bucket)
         # The order matters: see the module's first sentences.
-        state = self._state(details=False)
+        state = self._info(details=False)["state"]
         few = int(state.get("num_deleted", 0)) <= NAMED_REMOVALS
         if few and state.get("num_deleted"):
-            state = self._state(details=True)
+            state = self._info(details=True)["state"]
         # This many removals do not fit into an answer, so the API omits them.
         files = files_of(self.table) if self.table is not None and few else ()
         removed = BitMap64(state.get("deleted") or [])
@@ -133,15 +148,14 @@ class Reading:
     def _bucket(self) -> BucketAddress | None:
         return self.table if isinstance(self.table, BucketAddress) else None
 
-    def _state(self, *, details: bool) -> dict[str, Any]:
+    def _info(self, *, details: bool) -> dict[str, Any]:
         assert self.origin is not None
         with BlockingClient(connect_options(self.origin)) as client:
             subject = f"{self.origin.api_prefix}.STREAM.INFO.{self.origin.stream}"
             answer = client.request(subject, {"deleted_details": True} if details else None)
         if error := answer.get("error"):
             raise BusError(f"stream {self.origin.stream!r}: {error.get('description')}")
-        state: dict[str, Any] = answer["state"]
-        return state
+        return answer
 
 
 def _refuse_unknown(options: Mapping[str, str]) -> None:
@@ -176,6 +190,10 @@ def _origin(options: Mapping[str, str], table: Place | None) -> NatsOrigin | Non
         max_messages=UNBOUNDED,
         max_bytes=UNBOUNDED,
     )
+
+
+def _limit(options: Mapping[str, str], name: str) -> int | None:
+    return whole(options, name, 1) if options.get(name) is not None else None
 
 
 def names_of(options: Mapping[str, str]) -> list[str]:

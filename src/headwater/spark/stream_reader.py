@@ -35,11 +35,14 @@ class StreamReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition for each file, and for each range that is in no file yet."""
-        return partitions_of(self.reading.ranges())
+        return [RangePartition(part) for part in self.reading.ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one partition's messages."""
-        return read_partition(self.reading, self._names, partition)
+        if not isinstance(partition, RangePartition):
+            # Spark's own, for a plan without ranges.
+            return iter(())
+        return read_batches(partition.part, self.reading.origin, self._names, self.reading.selection)
 
 
 class FilterPush:
@@ -63,17 +66,3 @@ class FilterPush:
         if reading.uses_filters:
             reading.selection = pushed(reading.selection, filters)
         return filters
-
-
-def partitions_of(ranges: Sequence[ReadRange]) -> list[InputPartition]:
-    """Return partitions that read these ranges."""
-    return [RangePartition(part) for part in ranges]
-
-
-def read_partition(
-    reading: Reading, names: Sequence[str], partition: InputPartition
-) -> Iterator[pa.RecordBatch]:
-    """Yield one partition's messages; Spark's own partition stands for no range at all."""
-    if not isinstance(partition, RangePartition):
-        return iter(())
-    return read_batches(partition.part, reading.origin, names, reading.selection)
