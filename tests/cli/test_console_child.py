@@ -10,7 +10,7 @@ import psutil
 
 from engines import engine
 from headwater.bus.free_port import free_port
-from headwater.cli.console_child import console_beside, console_command, console_environment, with_known_ports
+from headwater.cli.console_child import console_child, console_command, console_environment, with_known_ports
 from headwater.settings import Settings
 from waits import until
 
@@ -18,7 +18,7 @@ from waits import until
 def test_without_console_nothing_changes() -> None:
     settings = Settings()
     assert with_known_ports(settings) is settings
-    with console_beside(settings):
+    with console_child(settings):
         pass
 
 

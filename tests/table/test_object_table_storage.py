@@ -404,7 +404,7 @@ def settle(table: Table) -> None:
     """Return once nothing is fetched any more."""
     storage = table._storage
     assert isinstance(storage, ObjectTableStorage)
-    for key in list(storage._prefetch._under_way):
+    for key in list(storage._prefetch._in_progress):
         storage._prefetch.wait(key)
 
 

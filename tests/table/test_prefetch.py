@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from headwater.errors import DiskError
-from headwater.table.prefetch import MOST_UNDER_WAY, Prefetch
+from headwater.table.prefetch import MOST_IN_PROGRESS, Prefetch
 
 
 def test_a_range_is_fetched_once_while_it_is_under_way() -> None:
@@ -31,12 +31,12 @@ def test_there_is_a_bound_for_all_of_them() -> None:
         assert go.wait(60)
         fetched.append(1)
 
-    for number in range(3 * MOST_UNDER_WAY):
+    for number in range(3 * MOST_IN_PROGRESS):
         prefetch.begin(str(number), fetch)
     go.set()
-    for number in range(3 * MOST_UNDER_WAY):
+    for number in range(3 * MOST_IN_PROGRESS):
         prefetch.wait(str(number))
-    assert len(fetched) == MOST_UNDER_WAY
+    assert len(fetched) == MOST_IN_PROGRESS
 
 
 def test_an_error_is_left_to_the_reader() -> None:

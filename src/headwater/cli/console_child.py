@@ -64,7 +64,7 @@ def console_environment(settings: Settings, environ: Mapping[str, str]) -> dict[
 
 
 @contextmanager
-def console_beside(settings: Settings) -> Iterator[None]:
+def console_child(settings: Settings) -> Iterator[None]:
     """Run a console for the length of a block, if one is wanted; it never outlives this process."""
     if not settings.console:
         yield

@@ -211,15 +211,15 @@ def rm(name: str, force: bool) -> None:
 def validate(name: str | None, connect: bool) -> None:
     """Check one context or all: its files exist and are valid, and with --connect it connects."""
     folder = ContextFolder.of_user()
-    troubles = {each: _trouble(folder, each, connect) for each in ([name] if name else folder.names())}
-    for each, trouble in troubles.items():
+    problems = {each: _problem(folder, each, connect) for each in ([name] if name else folder.names())}
+    for each, trouble in problems.items():
         said = Text(trouble, "bold red") if trouble else Text("OK", "green")
         show(Text.assemble(f"{each}: ", said))
-    if wrong := [each for each, trouble in troubles.items() if trouble]:
-        raise Error(f"{len(wrong)} of {len(troubles)} contexts are invalid: {', '.join(wrong)}")
+    if wrong := [each for each, trouble in problems.items() if trouble]:
+        raise Error(f"{len(wrong)} of {len(problems)} contexts are invalid: {', '.join(wrong)}")
 
 
-def _trouble(folder: ContextFolder, name: str, connect: bool) -> str:
+def _problem(folder: ContextFolder, name: str, connect: bool) -> str:
     """Return the problem of a context, "" if there is none."""
     try:
         held = folder.load(name)

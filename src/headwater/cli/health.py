@@ -192,7 +192,7 @@ def _judge_sources(sources: list[Json], limits: Thresholds, health: Health) -> N
     for source in sources:
         health.criticals.extend(_errors("Source", source))
         _judge_age("Source", source, limits.behind_critical, health)
-        _judge_sight("Source", source, limits.lag_critical, health)
+        _check_contact("Source", source, limits.lag_critical, health)
     if not (limits.lag_critical or limits.seen_critical):
         return
     lagged = sum(_lags(source, limits.lag_critical) for source in sources)
@@ -221,7 +221,7 @@ def _judge_mirror(mirror: Json | None, limits: Thresholds, health: Health) -> No
     before = len(health.criticals)
     health.criticals.extend(_errors("Mirror", mirror))
     _judge_age("Mirror", mirror, limits.behind_critical, health)
-    _judge_sight("Mirror", mirror, limits.lag_critical, health)
+    _check_contact("Mirror", mirror, limits.lag_critical, health)
     health.say(_lags(mirror, limits.lag_critical), f"Mirror Lag {lag}")
     seen = "never" if active < 0 else format_duration(active)
     health.say(not _seen(mirror, limits.seen_critical), f"Mirror Seen {seen}")
@@ -240,7 +240,7 @@ def _judge_age(kind: str, upstream: Json, critical: int, health: Health) -> None
     health.say(behind >= critical, f"{kind} {name}: {format_duration(behind)} behind")
 
 
-def _judge_sight(kind: str, upstream: Json, critical: int, health: Health) -> None:
+def _check_contact(kind: str, upstream: Json, critical: int, health: Health) -> None:
     """Report an unknown lag as unknown rather than 0, unless an error explains it already."""
     if critical and not is_known(upstream) and not upstream.get("error"):
         health.unknowns.append(f"{kind} {upstream.get('name', '')}: its lag is unknown")

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from headwater.cli.console_child import console_beside, with_known_ports
+from headwater.cli.console_child import console_child, with_known_ports
 from headwater.cli.journal import start_journal
 from headwater.cli.options import GroupedCommand, load_from, settings_flags
 from headwater.disk import UMASK
@@ -58,7 +58,7 @@ def serve(config: Path | None, **flags: str | None) -> None:
     from headwater.app import serve as serve_streams
 
     settings = with_known_ports(settings)
-    with console_beside(settings):
+    with console_child(settings):
         run_until_signalled(serve_streams(settings))
 
 

@@ -103,7 +103,7 @@ class QueryRunner:
         )
         try:
             async with asyncio.timeout(bounds.seconds):
-                output = await _talk(child, json.dumps(asked).encode())
+                output = await _exchange(child, json.dumps(asked).encode())
         except TimeoutError:
             raise QueryRefusedError(
                 f"the query took longer than {bounds.seconds:g} seconds: ask for less, or use headwater.scan"
@@ -124,7 +124,7 @@ def child_environment(environ: Mapping[str, str], store: str) -> dict[str, str]:
     }
 
 
-async def _talk(child: asyncio.subprocess.Process, request: bytes) -> bytes:
+async def _exchange(child: asyncio.subprocess.Process, request: bytes) -> bytes:
     """Send the request and return the output, which is refused when it is too long."""
     assert child.stdin is not None
     assert child.stdout is not None

@@ -43,7 +43,7 @@ class Housekeeper:
         """The open streams by name."""
         self._tasks: list[asyncio.Task[None]] = []
         """The loops of expiry, folding and compaction."""
-        self._under_way: dict[tuple[str, Stream], asyncio.Task[None]] = {}
+        self._in_progress: dict[tuple[str, Stream], asyncio.Task[None]] = {}
         """Work in progress, by kind and stream."""
         self._waiting: dict[Stream, asyncio.Task[None]] = {}
         """The streams that wait for their turn to be folded."""
@@ -103,9 +103,9 @@ class Housekeeper:
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-        if self._under_way:
-            await asyncio.wait(self._under_way.values(), timeout=STOP_WITHIN_S)
-        for work, stream in self._under_way:
+        if self._in_progress:
+            await asyncio.wait(self._in_progress.values(), timeout=STOP_WITHIN_S)
+        for work, stream in self._in_progress:
             logger.error("stream %s: %s has not ended", stream.name, work)
 
     async def _rounds(self, pause_s: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -157,7 +157,7 @@ class Housekeeper:
 
     async def _in_turn(self, work: str, stream: Stream, call: Work) -> None:
         """Start work when its turn comes; return when it has ended or its turn is over."""
-        if (work, stream) in self._under_way:
+        if (work, stream) in self._in_progress:
             return
         async with self._turns:
             if self._streams.get(stream.name) is stream:
@@ -166,10 +166,10 @@ class Housekeeper:
     def _begin(self, work: str, stream: Stream, call: Work) -> asyncio.Task[None]:
         """Return the task of work for a stream, started unless it is in progress already."""
         key = (work, stream)
-        if key not in self._under_way:
-            self._under_way[key] = asyncio.create_task(self._guarded(work, stream, call))
-            self._under_way[key].add_done_callback(lambda _: self._under_way.pop(key))
-        return self._under_way[key]
+        if key not in self._in_progress:
+            self._in_progress[key] = asyncio.create_task(self._guarded(work, stream, call))
+            self._in_progress[key].add_done_callback(lambda _: self._in_progress.pop(key))
+        return self._in_progress[key]
 
     async def _guarded(self, work: str, stream: Stream, call: Work) -> None:
         """Run work; a failure is logged, once while it stays the same."""

@@ -49,18 +49,18 @@ class StreamRemovals:
             is_there = False
         self._catalog.delete(row.account, row.name, tombstone=is_there)
 
-    async def discard(self, row: StreamRow, under_way: asyncio.Task[None] | None) -> None:
+    async def discard(self, row: StreamRow, task: asyncio.Task[None] | None) -> None:
         """Discard the directories of a removed stream, after the task that still uses them.
 
         It returns at once if that task has not ended: the directory must not become another stream's before.
         """
-        if under_way is None or under_way.done():
+        if task is None or task.done():
             await self._discard(row)
         else:
-            self._tasks.start(self._discard_after(under_way, row), "remove streams")
+            self._tasks.start(self._discard_after(task, row), "remove streams")
 
-    async def _discard_after(self, under_way: asyncio.Task[None], row: StreamRow) -> None:
-        await asyncio.wait({under_way})
+    async def _discard_after(self, task: asyncio.Task[None], row: StreamRow) -> None:
+        await asyncio.wait({task})
         await self._discard(row)
 
     async def _discard(self, row: StreamRow) -> None:

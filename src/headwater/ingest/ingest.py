@@ -230,9 +230,9 @@ class Ingest:
                 "stream %s: %d bytes wait for the disk", stream.name, stream.publishing.backlog_bytes
             )
             stream.publishing.congestion = STUCK
-            catching_up.add_done_callback(lambda _: _relieve(stream))
+            catching_up.add_done_callback(lambda _: _end_congestion(stream))
 
 
-def _relieve(stream: Stream) -> None:
+def _end_congestion(stream: Stream) -> None:
     stream.publishing.congestion = None
     logger.info("stream %s: the disk responds again", stream.name)

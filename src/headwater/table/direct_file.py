@@ -37,7 +37,7 @@ class DirectFile:
         """The offset in the file of the block that is filled now."""
         self._thread: ThreadPoolExecutor | None = None
         """Writes in the background; None until the first block is full."""
-        self._under_way: Future[None] | None = None
+        self._in_progress: Future[None] | None = None
         """The write of the other block."""
         self._is_direct = False
         """Whether the file system accepted to bypass the page cache."""
@@ -93,14 +93,14 @@ class DirectFile:
             self._thread = ThreadPoolExecutor(1)
             self._is_direct = _set_direct(self._fd, True)
         self._filling, self._writing = self._writing, self._filling
-        self._under_way = self._thread.submit(self._write, self._writing, BLOCK_BYTES, self._place)
+        self._in_progress = self._thread.submit(self._write, self._writing, BLOCK_BYTES, self._place)
         self._place += BLOCK_BYTES
         self._length = 0
 
     def _await(self) -> None:
-        if self._under_way is not None:
-            under_way, self._under_way = self._under_way, None
-            under_way.result()
+        if self._in_progress is not None:
+            in_progress, self._in_progress = self._in_progress, None
+            in_progress.result()
 
     def _write(self, block: mmap.mmap, length: int, place: int) -> None:
         """Write a block at its offset."""

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from headwater.errors import DiskError
 
 THREADS = 4
-MOST_UNDER_WAY = 16
+MOST_IN_PROGRESS = 16
 """How many ranges of all streams may be requested at once; more are left to their readers."""
 
 
@@ -22,21 +22,21 @@ class Prefetch:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="prefetch")
         self._lock = threading.Lock()
-        self._under_way: dict[str, Future[None]] = {}
+        self._in_progress: dict[str, Future[None]] = {}
         """Downloads in progress, by path."""
 
     def begin(self, key: str, fetch: Callable[[], object]) -> None:
         """Have a range fetched, unless that or enough other fetches are in progress."""
         with self._lock:
-            if key in self._under_way or len(self._under_way) >= MOST_UNDER_WAY:
+            if key in self._in_progress or len(self._in_progress) >= MOST_IN_PROGRESS:
                 return
-            self._under_way[key] = future = self._threads.submit(self._run, fetch)
+            self._in_progress[key] = future = self._threads.submit(self._run, fetch)
         future.add_done_callback(lambda _: self._ended(key))
 
     def wait(self, key: str) -> None:
         """Return once no fetch of a range is in progress; the cache shows whether it succeeded."""
         with self._lock:
-            future = self._under_way.get(key)
+            future = self._in_progress.get(key)
         if future is not None:
             future.result()
 
@@ -48,4 +48,4 @@ class Prefetch:
 
     def _ended(self, key: str) -> None:
         with self._lock:
-            self._under_way.pop(key, None)
+            self._in_progress.pop(key, None)

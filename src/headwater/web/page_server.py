@@ -59,14 +59,14 @@ class PageServer:
         try:
             if len(self._open) <= MAX_CONNECTIONS:
                 async with asyncio.timeout(None) as patience:
-                    await self._converse(reader, writer, patience)
+                    await self._serve_requests(reader, writer, patience)
         except (ConnectionError, TimeoutError, h11.RemoteProtocolError, asyncio.CancelledError):
             pass  # the client disconnected, was idle for too long, or did not send HTTP
         finally:
             self._open.discard(task)
             writer.close()
 
-    async def _converse(
+    async def _serve_requests(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, patience: asyncio.Timeout
     ) -> None:
         """Answer the requests of one connection in order."""
