@@ -1,4 +1,4 @@
-"""A hub with plain JetStream, an engine behind it, and a console of both, for browsers and screenshots."""
+"""A hub with plain JetStream, engines behind it, and consoles of all, for browsers and screenshots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ import nats
 from nats.js import JetStreamContext
 from nats.js.api import ExternalStream, StreamConfig, StreamSource
 
-from engines import engine
+from engines import RunningEngine, engine
 from headwater.bus.free_port import free_port
 from servers import nats_server
 from waits import pauses
@@ -35,18 +35,28 @@ class ConsoleStage:
     """Where the parts of the stage are."""
 
     hub_url: str
-    monitoring_url: str
+    monitoring_urls: dict[str, str]
+    """The addresses of the engines' pages by the name of the site."""
     directory: Path
+    loop: asyncio.AbstractEventLoop
+    """The loop that runs the servers, in a thread of its own."""
+    engines: dict[str, RunningEngine] = field(default_factory=dict)
     consoles: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def console(self, *options: str) -> str:
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Return the result of work on the loop of the servers."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def console(self, *options: str, port: int = 0) -> str:
         """Start a console, and return its address once it answers."""
-        port = free_port()
+        port = port or free_port()
         clean = {
             name: value for name, value in os.environ.items() if not name.startswith(("HEADWATER_", "NATS_"))
         }
-        command = [sys.executable, "-m", "headwater", "console", "hub", "lake", "--port", str(port)]
-        command += ["--monitoring", f"lake={self.monitoring_url}", "--interval", "0.5", *options]
+        command = [sys.executable, "-m", "headwater", "console", "hub", *self.engines, "--port", str(port)]
+        for name, url in self.monitoring_urls.items():
+            command += ["--monitoring", f"{name}={url}"]
+        command += ["--interval", "0.5", *options]
         process = subprocess.Popen(
             command,
             env={**clean, "XDG_CONFIG_HOME": str(self.directory)},
@@ -119,9 +129,16 @@ async def publish(hub: JetStreamContext, lake: JetStreamContext, count: int) -> 
 
 @contextmanager
 def console_stage(
-    directory: Path, *options: str, hostile: bool = True, keep_publishing: bool = False
+    directory: Path,
+    *options: str,
+    others: Sequence[str] = (),
+    hostile: bool = True,
+    keep_publishing: bool = False,
 ) -> Iterator[ConsoleStage]:
-    """Run the stage; `options` are the engine's. Without Spark nothing is copied into the engine."""
+    """Run the stage; `options` are the engine's. Without Spark nothing is copied into an engine.
+
+    `others` are the names of more engines behind the hub, without Spark.
+    """
     ready: asyncio.Future[Any] | None = None
     started = threading.Event()
     found: list[ConsoleStage | BaseException] = []
@@ -132,11 +149,14 @@ def console_stage(
         ready = loop.create_future()
         async with AsyncExitStack() as stack:
             hub = await stack.enter_async_context(nats_server(jetstream="hub", leaf=True))
-            http = free_port()
-            attach = ("--nats", hub.client_url, "--leaf", hub.leaf_url, "--domain", "lake")
-            await stack.enter_async_context(
-                engine(directory / "lake", *attach, "--http-port", str(http), *options)
-            )
+            pages = {name: free_port() for name in ("lake", *others)}
+            engines: dict[str, RunningEngine] = {}
+            for name, http in pages.items():
+                attach = ("--nats", hub.client_url, "--leaf", hub.leaf_url, "--domain", name)
+                own = options if name == "lake" else ("--replicator", "submitted")
+                engines[name] = await stack.enter_async_context(
+                    engine(directory / name, *attach, "--http-port", str(http), *own)
+                )
             client = await nats.connect(hub.client_url)
             stack.push_async_callback(client.close)
             at_hub, at_lake = client.jetstream(timeout=60), client.jetstream(domain="lake", timeout=60)
@@ -144,8 +164,9 @@ def console_stage(
             if hostile:
                 await declare_hostile(at_lake)
             await publish(at_hub, at_lake, 30)
-            _save_contexts(directory, hub.client_url)
-            found.append(ConsoleStage(hub.client_url, f"http://127.0.0.1:{http}", directory))
+            _save_contexts(directory, hub.client_url, ["hub", *engines])
+            urls = {name: f"http://127.0.0.1:{http}" for name, http in pages.items()}
+            found.append(ConsoleStage(hub.client_url, urls, directory, loop, engines))
             started.set()
             while keep_publishing and not ready.done():
                 await publish(at_hub, at_lake, 20)
@@ -176,8 +197,8 @@ def console_stage(
         loop.close()
 
 
-def _save_contexts(directory: Path, url: str) -> None:
+def _save_contexts(directory: Path, url: str, names: Sequence[str]) -> None:
     folder = directory / "nats" / "context"
     folder.mkdir(parents=True)
-    (folder / "hub.json").write_text(f'{{"url": "{url}", "jetstream_domain": "hub"}}')
-    (folder / "lake.json").write_text(f'{{"url": "{url}", "jetstream_domain": "lake"}}')
+    for name in names:
+        (folder / f"{name}.json").write_text(f'{{"url": "{url}", "jetstream_domain": "{name}"}}')

@@ -9,18 +9,11 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browsers import PATIENCE_MS, browser, visitor
+from browsers import PATIENCE_MS, visitor
 from console_stage import HOSTILE_NAME, ConsoleStage, console_stage
 
 expect.set_options(timeout=PATIENCE_MS)
 HOSTILE = quote(HOSTILE_NAME, safe="")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """Run one browser for all tests."""
-    with browser() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,14 @@ import asyncio
 
 from nats.aio.client import Client
 
-from headwater.client.jetstream_api import JetStreamApi, connected_client
+from headwater.client.jetstream_api import Advice, JetStreamApi, connected_client
 from headwater.console.raw_header_client import RawHeaderClient
 from headwater.console.watched_site import WatchedSite
+
+ADVICE = Advice(
+    no_responders="the engine is not reachable: it is stopped, or no link leads to its domain",
+    timeout="the engine is not reachable, or very busy",
+)
 
 
 class SiteConnection:
@@ -27,7 +32,8 @@ class SiteConnection:
         async with self._opening:
             if self._client is None or self._client.is_closed:
                 self._client = await connected_client(self.site.connection, kind=RawHeaderClient)
-            return JetStreamApi(self._client, self.site.connection.prefix, self.site.connection.timeout)
+            connection = self.site.connection
+            return JetStreamApi(self._client, connection.prefix, connection.timeout, ADVICE)
 
     async def close(self) -> None:
         """Close the connection."""

@@ -20,6 +20,8 @@ function say(text, level) {
   place.dataset.level = level;
 }
 
+const RETRY_MS = 3000;
+
 // Calls `update(view)` with each new state of the page. Drawing waits for a frame, so that a burst is drawn once.
 export function live(update, path = document.body.dataset.live) {
   let view = {};
@@ -37,19 +39,25 @@ export function live(update, path = document.body.dataset.live) {
       requestAnimationFrame(draw);
     }
   };
-  const source = new EventSource(path);
-  source.addEventListener("view", (event) => {
-    view = JSON.parse(event.data);
-    changed();
-  });
-  source.addEventListener("patch", (event) => {
-    view = merge(view, JSON.parse(event.data));
-    changed();
-  });
-  source.addEventListener("gone", () => {
-    source.close();
-    say("gone", "bad");
-  });
-  source.onerror = () => say("no connection to the console", "bad");
-  return source;
+  const open = () => {
+    const source = new EventSource(path);
+    source.addEventListener("view", (event) => {
+      view = JSON.parse(event.data);
+      changed();
+    });
+    source.addEventListener("patch", (event) => {
+      view = merge(view, JSON.parse(event.data));
+      changed();
+    });
+    source.addEventListener("gone", () => {
+      source.close();
+      say("gone", "bad");
+    });
+    source.onerror = () => {
+      say("no connection to the console", "bad");
+      // A browser tries again by itself, but not after an answer such as 503 of a proxy or of a console that starts.
+      if (source.readyState === EventSource.CLOSED) setTimeout(open, RETRY_MS);
+    };
+  };
+  open();
 }
