@@ -39,19 +39,21 @@ function jobsOf(said, site) {
     {},
     el("p", {}, ...state),
     said.why ? el("p", { class: "notice bad" }, said.why) : null,
-    el("div", { class: "scroll" }, lines.length ? table(["Began", "State", "Copies", ["Tasks", "right"], ["Took", "right"], ["Messages", "right"], ["Rate", "right wide"], ["Reads", "right wide"]], lines) : el("p", { class: "hint" }, "no jobs yet")),
+    el("div", { class: "scroll tail", tabindex: "0" }, lines.length ? table(["Began", "State", "Copies", ["Tasks", "right"], ["Took", "right"], ["Messages", "right"], ["Rate", "right wide"], ["Reads", "right wide"]], lines) : el("p", { class: "hint" }, "no jobs yet")),
   );
 }
 
 function jobLine(job, site) {
   const level = job.error ? "bad" : job.is_running ? "busy" : "good";
-  const copies = job.copies.flatMap((each, place) => [place ? ", " : "", el("a", { href: streamPath(site, each.stream) }, each.stream), ` from ${each.origin || "?"}`]);
+  const origins = new Map();
+  for (const each of job.copies) origins.set(each.stream, [...(origins.get(each.stream) || []), each.origin || "?"]);
+  const copies = [...origins].flatMap(([stream, from], place) => [place ? "; " : "", el("a", { href: streamPath(site, stream) }, stream), ` from ${from.join(", ")}`]);
   return el(
     "tr",
     {},
     el("td", { class: "nowrap" }, clock(job.began_s)),
     el("td", {}, badge(level, job.is_running ? "runs" : job.error ? "failed" : "done")),
-    el("td", {}, ...copies, job.more_copies ? ` and ${number(job.more_copies)} more` : "", job.error ? el("div", { class: "hint" }, job.error) : null),
+    el("td", { class: "remark" }, ...copies, job.more_copies ? ` and ${number(job.more_copies)} more` : "", job.error ? el("div", { class: "hint" }, job.error) : null),
     el("td", { class: "right" }, `${number(job.done)} of ${number(job.tasks)}${job.failed ? `, ${number(job.failed)} failed` : ""}`),
     el("td", { class: "right" }, duration(job.seconds)),
     el("td", { class: "right" }, number(job.messages)),

@@ -1,8 +1,8 @@
 // The list of consumers, and NATS Streaming where it is served.
 import { consumerColumns } from "./consumer_columns.js";
-import { bytes, number, setText, showSites } from "./dom.js";
-import { live } from "./live.js";
-import { bindFilter, Table } from "./table.js";
+import { bytes, number } from "./dom.js";
+import { liveList } from "./listing.js";
+import { Table } from "./table.js";
 import { streamColumn } from "./upstream_columns.js";
 
 const [name, ...others] = consumerColumns;
@@ -27,15 +27,8 @@ const clients = new Table(document.getElementById("clients"), [
   { key: "site", title: "Site" },
   { key: "subscriptions", title: "Subscriptions", align: "right", text: (row) => number(row.subscriptions) },
 ]);
-let total = 0;
-const say = () => setText(document.getElementById("count"), `${number(table.shown)} of ${number(total)} consumers`);
 
-bindFilter(document.getElementById("filter"), table, say);
-live((view) => {
-  showSites(document.getElementById("sites"), view.sites);
-  total = view.total;
-  table.show(view.rows);
-  say();
+liveList(table, "consumers", (view) => {
   channels.show(view.channels);
   clients.show(view.clients);
   document.getElementById("streaming").hidden = !Object.keys(view.channels).length && !Object.keys(view.clients).length;

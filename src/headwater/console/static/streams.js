@@ -1,8 +1,8 @@
 // The list of streams.
 import { spark } from "./chart.js";
-import { badge, bytes, el, number, rate, setText, short, showSites, streamPath } from "./dom.js";
-import { live } from "./live.js";
-import { bindFilter, once, Table } from "./table.js";
+import { badge, bytes, el, number, rate, short, streamPath } from "./dom.js";
+import { liveList } from "./listing.js";
+import { once, Table } from "./table.js";
 
 const table = new Table(
   document.getElementById("table"),
@@ -25,14 +25,5 @@ const table = new Table(
   ],
   { search: (row) => `${row.site} ${row.name} ${row.health}`, empty: "no stream matches" },
 );
-const count = document.getElementById("count");
-let total = 0;
-const say = () => setText(count, `${number(table.shown)} of ${number(total)} streams`);
 
-bindFilter(document.getElementById("filter"), table, say);
-live((view) => {
-  showSites(document.getElementById("sites"), view.sites);
-  total = view.total;
-  table.show(view.rows);
-  say();
-});
+liveList(table, "streams");
