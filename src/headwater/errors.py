@@ -56,6 +56,7 @@ Error
 ├── DataLossError               messages are gone before a query read them [spark.offset]
 ├── EngineUnreachableError             the engine does not answer the replicator [replication.exchange]
 ├── GoneError                   a file was replaced after the read was planned [spark.range_reader]
+├── SinkError                   the engine refuses a bulk write [spark.bulk_client]
 ├── SparkLostError              the Spark session has ended [replication.spark]
 ├── SparkMissingError           Spark or Java is not installed [replication.spark]
 ├── UnprovenError               a message lacks a valid proof of the secret [replication.proof]

@@ -23,10 +23,10 @@ def test_option_columns_selects_the_columns_of_a_read() -> None:
         StreamDataSource({"columns": "seq,payload"}).schema()
 
 
-def test_writing_is_refused_with_what_to_do_instead() -> None:
+def test_a_stream_cannot_be_overwritten() -> None:
     for write in (StreamDataSource({}).writer, StreamDataSource({}).streamWriter):
-        with pytest.raises(SettingsError, match="read-only in Spark: publish to a stream's subjects"):
-            write(SCHEMA, False)
+        with pytest.raises(SettingsError, match="a stream cannot be overwritten: use mode append"):
+            write(SCHEMA, True)
 
 
 def test_following_a_stream_needs_a_server() -> None:

@@ -1,4 +1,4 @@
-"""`spark.read.format("headwater")` and `spark.readStream.format("headwater")`: a stream as a DataFrame."""
+"""`format("headwater")` of Spark: a stream as a DataFrame, read and written, at once or batch by batch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from headwater.spark.reading import Reading, names_of
 from headwater.spark.spark_schema import SCHEMA, column_names
 from headwater.spark.stream_reader import StreamReader
 from headwater.spark.table_options import kept_in, options_of
+from headwater.spark.writers import BatchesWriter, BatchWriter, checked
 
 NAME = "headwater"
-READ_ONLY = (
-    "streams are read-only in Spark: publish to a stream's subjects with a NATS client, or write another "
-    "table and read that"
-)
+APPENDS = "a stream cannot be overwritten: use mode append"
 
 
 class StreamDataSource(DataSource):
@@ -43,12 +41,16 @@ class StreamDataSource(DataSource):
         return StreamReader(Reading(options_of(self.options, schema)), column_names(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Refuse to write: only clients of the stream can, and they get an acknowledgement."""
-        raise SettingsError(READ_ONLY)
+        """Return a writer that adds the rows to the stream as messages."""
+        if overwrite:
+            raise SettingsError(APPENDS)
+        return BatchWriter(checked(schema, self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Refuse to write, as `writer` does."""
-        raise SettingsError(READ_ONLY)
+        """Return a writer that adds each batch of a query to the stream once."""
+        if overwrite:
+            raise SettingsError(APPENDS)
+        return BatchesWriter(checked(schema, self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a reader that follows the stream."""

@@ -68,6 +68,8 @@ class BlockingClient:
 
     def __init__(self, options: ConnectOptions) -> None:
         self._options = options
+        self.max_payload = frames.MAX_SIZE
+        """The largest headers and data together that the server takes."""
         self._dial()
 
     def _dial(self) -> None:
@@ -114,9 +116,9 @@ class BlockingClient:
         if self._inboxes.pop(inbox.sid, None) is not None:
             self._send(frames.unsub(inbox.sid))
 
-    def publish(self, subject: bytes, data: bytes = b"", reply: bytes = b"") -> None:
+    def publish(self, subject: bytes, data: bytes = b"", reply: bytes = b"", headers: bytes = b"") -> None:
         """Send one message."""
-        self._send(frames.pub(subject, reply, b"", data))
+        self._send(frames.pub(subject, reply, headers, data))
 
     def request(self, subject: str, body: Any = None) -> dict[str, Any]:
         """Return the JSON that answers a request."""
@@ -210,6 +212,7 @@ class BlockingClient:
             if first:
                 self._socket = tls_context(self._options).wrap_socket(plain, server_hostname=name)
             info, rest = self._greeting()
+            self.max_payload = int(info.get("max_payload") or frames.MAX_SIZE)
             if not first and needs_tls(info, self._options, address):
                 if rest:
                     raise BusError(f"the server at {address} sent more than INFO before TLS")

@@ -1,0 +1,102 @@
+"""One write of a DataFrame to a stream: the stream, how it is written, and the name of the query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import uuid4
+
+from headwater.errors import SettingsError
+from headwater.replication.work import NatsOrigin
+from headwater.spark.bulk_client import SinkError, bulk_client
+from headwater.spark.reading import DEFAULT_SERVER
+from headwater.wire.bulk_requests import MOST_NAME, MOST_NUMBER
+
+SINK_OPTIONS: Mapping[str, str] = {
+    "stream": "the stream's name",
+    "server": f"the nats-server, several with commas; {DEFAULT_SERVER} by default",
+    "domain": "the JetStream domain of the stream",
+    "apiPrefix": "the prefix of the API, instead of a domain",
+    "user": "user name",
+    "password": "password",
+    "token": "token",
+    "creds": "credentials file, under the same path on every worker",
+    "nkey": "file with an NKey seed, under the same path on every worker",
+    "tlsCa": "file with the authorities' certificates",
+    "tlsCert": "file with the client's certificate",
+    "tlsKey": "file with the client's key",
+    "mode": "engine (a batch as one change), publish (message by message), or auto: what the server can",
+    "queryId": "for write: who writes; each batchId of a query is stored once",
+    "batchId": "for write: the number of the batch, not smaller than those before",
+}
+IGNORED = ("checkpointlocation", "path", "outputmode")
+"""Spark's own options of a streaming query."""
+
+
+class SinkMode(StrEnum):
+    """How messages get into the stream."""
+
+    AUTO = "auto"
+    ENGINE = "engine"
+    PUBLISH = "publish"
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Where a DataFrame goes, and under which name."""
+
+    origin: NatsOrigin
+    mode: SinkMode
+    query: str
+    """Empty if the option is not given."""
+    batch: int
+    job: str
+    """A random name for this write."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Writing:
+        """Return what the options say."""
+        known = {name.lower() for name in SINK_OPTIONS} | set(IGNORED)
+        unknown = [name for name in options if name.lower() not in known]
+        if unknown:
+            raise SettingsError(f"unknown option {unknown[0]!r}; there are {', '.join(SINK_OPTIONS)}")
+        mode = options.get("mode") or SinkMode.AUTO
+        if mode not in list(SinkMode):
+            raise SettingsError(f"option mode must be {', '.join(SinkMode)}, not {mode!r}")
+        query, batch = options.get("queryId") or "", options.get("batchId") or "0"
+        if not (query.isascii() and query.isprintable() and " " not in query and len(query) <= MOST_NAME):
+            raise SettingsError(f"option queryId must be a short name, not {query!r}")
+        if not batch.isdecimal() or int(batch) > MOST_NUMBER:
+            raise SettingsError(f"option batchId must be a number, not {batch!r}")
+        if options.get("batchId") and not query:
+            raise SettingsError("option batchId needs a queryId")
+        return cls(_origin(options), SinkMode(mode), query, int(batch), uuid4().hex)
+
+    def settled(self) -> Writing:
+        """Return the write with the mode that the server can; raise if there is no such stream."""
+        with bulk_client(self.origin) as client:
+            offer = client.offer()
+        if self.mode is SinkMode.ENGINE and offer is None:
+            raise SinkError("the server takes no bulk writes: it is not a Headwater engine, or an older one")
+        mode = SinkMode.PUBLISH if offer is None or self.mode is SinkMode.PUBLISH else SinkMode.ENGINE
+        return Writing(self.origin, mode, self.query, self.batch, self.job)
+
+
+def _origin(options: Mapping[str, str]) -> NatsOrigin:
+    stream, domain = options.get("stream"), options.get("domain")
+    if not stream:
+        raise SettingsError("missing option stream")
+    return NatsOrigin(
+        servers=tuple(each.strip() for each in (options.get("server") or DEFAULT_SERVER).split(",")),
+        api_prefix=options.get("apiPrefix") or (f"$JS.{domain}.API" if domain else "$JS.API"),
+        stream=stream,
+        user=options.get("user") or "",
+        password=options.get("password") or "",
+        token=options.get("token") or "",
+        creds_file=options.get("creds") or "",
+        nkey_file=options.get("nkey") or "",
+        tls_ca=options.get("tlsCa") or "",
+        tls_cert=options.get("tlsCert") or "",
+        tls_key=options.get("tlsKey") or "",
+    )
