@@ -97,7 +97,7 @@ async def test_what_a_stream_does_not_take_is_refused(spark: SparkSession, tmp_p
 
         def refusals() -> list[str]:
             rows = numbers(spark, 10)
-            attempts = (
+            attempts: tuple[tuple[DataFrame, dict[str, str]], ...] = (
                 (rows.selectExpr("'other' AS subject", "data"), {}),
                 (rows.selectExpr("subject"), {}),
                 (rows.selectExpr("subject", "1 AS data"), {}),

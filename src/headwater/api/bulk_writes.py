@@ -1,4 +1,4 @@
-"""The bulk writes of one account: `STREAM.WRITE.<stream>.PART`, `COMMIT` and `ABORT` of the API.
+"""The bulk writes of one account: `STREAM.WRITE.<stream>.PART`, `COMMIT`, `ABORT` and `LAST` of the API.
 
 1. Tasks of a client send the messages of their parts in chunks. The engine checks each message and writes the
    parts to files of its own, staged for the stream.
@@ -25,7 +25,13 @@ from headwater.control.domain import Domain
 from headwater.errors import ApiError, DiskError, Error, api_error
 from headwater.model.written import record_name
 from headwater.stream.stream import Stream
-from headwater.wire.bulk_requests import BulkRequestError, decode_abort, decode_chunk, decode_commit
+from headwater.wire.bulk_requests import (
+    BulkRequestError,
+    decode_abort,
+    decode_chunk,
+    decode_commit,
+    decode_last,
+)
 from headwater.wire.stream_json import Json, error_json
 
 logger = logging.getLogger(__name__)
@@ -53,7 +59,12 @@ class BulkWrites:
         self._clock = clock
         self._writes: dict[tuple[str, str], OpenWrite] = {}
         """By the name of the stream, and the client's name for the write."""
-        self._verbs: dict[str, Handler] = {"PART": self._part, "COMMIT": self._commit, "ABORT": self._abort}
+        self._verbs: dict[str, Handler] = {
+            "PART": self._part,
+            "COMMIT": self._commit,
+            "ABORT": self._abort,
+            "LAST": self._last,
+        }
         """What answers each kind of request."""
         self._waiting_bytes = 0
         self._tasks = BackgroundTasks()
@@ -141,6 +152,10 @@ class BulkWrites:
     async def _abort(self, stream: Stream, body: bytes) -> Json:
         await self._end((stream.name, decode_abort(body).write))
         return {"success": True}
+
+    async def _last(self, stream: Stream, body: bytes) -> Json:
+        query = decode_last(body).query
+        return {"batch": stream.bulk.last(record_name(query, once=False))}
 
     def _write_of(self, stream: Stream, name: str) -> OpenWrite:
         """Return the write of this name, a new one if there is none."""

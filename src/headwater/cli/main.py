@@ -27,6 +27,7 @@ Exit codes:
 
 
 _COMMANDS = {
+    "backfill": "headwater.cli.backfill:backfill",
     "check": "headwater.cli.check:check",
     "completion": "headwater.cli.completion:completion",
     "console": "headwater.cli.console:console",

@@ -83,6 +83,11 @@ class BulkClient:
         answer = self._repeated(f"{self._subject}.COMMIT", json.dumps(body).encode())
         return not answer["duplicate"]
 
+    def last_batch(self, query: str) -> int:
+        """Return the last batch of a query that the stream has, -1 if it has none."""
+        body = json.dumps({"version": VERSION, "query": query}).encode()
+        return int(self._ask(f"{self._subject}.LAST", body, b"", ANSWER_S)["batch"])
+
     def abort(self, write: str) -> None:
         """Have the engine forget a write; if it cannot, it does so after an hour."""
         try:

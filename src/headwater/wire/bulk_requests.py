@@ -3,6 +3,7 @@
     PART    messagepack: one chunk of the messages that one task writes
     COMMIT  JSON: store everything of these parts as one change, once for each query and batch
     ABORT   JSON: forget the write
+    LAST    JSON: which batch of a query was stored last
 
 Answers are JSON, as all answers of the API.
 """
@@ -64,11 +65,19 @@ class BulkAbort(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     write: str
 
 
-T = TypeVar("T", PartChunk, BulkCommit, BulkAbort)
+class BulkLast(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Asks for the last batch of a query."""
+
+    version: int
+    query: str
+
+
+T = TypeVar("T", PartChunk, BulkCommit, BulkAbort, BulkLast)
 _chunk_encoder = msgspec.msgpack.Encoder()
 _chunks = msgspec.msgpack.Decoder(PartChunk)
 _commits = msgspec.json.Decoder(BulkCommit)
 _aborts = msgspec.json.Decoder(BulkAbort)
+_lasts = msgspec.json.Decoder(BulkLast)
 
 
 def encode_chunk(chunk: PartChunk) -> bytes:
@@ -99,6 +108,13 @@ def decode_abort(body: bytes) -> BulkAbort:
     abort = _decoded(_aborts, body)
     _require_names(abort.write)
     return abort
+
+
+def decode_last(body: bytes) -> BulkLast:
+    """Return a request for the last batch of a query."""
+    last = _decoded(_lasts, body)
+    _require_names(last.query)
+    return last
 
 
 def _decoded(decoder: msgspec.msgpack.Decoder[T] | msgspec.json.Decoder[T], body: bytes) -> T:

@@ -73,8 +73,12 @@ class StreamBulk:
 
     def has(self, name: str, batch: int) -> bool:
         """Return whether the batch of a query is durably stored."""
+        return self.last(name) >= batch
+
+    def last(self, name: str) -> int:
+        """Return the last batch of a query that is durably stored, -1 if none is."""
         known = Written.decode(self._replica.durable_cursor(name))
-        return known is not None and known.batch >= batch
+        return known.batch if known is not None else -1
 
     async def begin(self) -> StagedPart:
         """Return a new part."""
