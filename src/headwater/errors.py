@@ -73,6 +73,7 @@ Error
 ├── EngineMissingError          a query library is not installed [lake.scanning]
 ├── LinkStateError              a link between sites stays up or down [site.outage_switch]
 ├── NotReadyError               a site lacks something, or it is in use [site.readiness]
+├── QueryFailedError            DuckDB does not run a query [lake.stream_sql]
 ├── QueryRefusedError           SQL that the console does not run [console.query_guard]
 └── UnreachableError            no server or no JetStream answers a client [client.jetstream_api]
 """

@@ -40,6 +40,7 @@ _COMMANDS = {
     "serve": "headwater.cli.serve:serve",
     "settings": "headwater.cli.settings:settings",
     "site": "headwater.cli.site.commands:site",
+    "sql": "headwater.cli.sql:sql",
     "store": "headwater.cli.store_commands:store",
     "stream": "headwater.cli.stream.commands:stream",
     "sub": "headwater.cli.subscribe:sub",

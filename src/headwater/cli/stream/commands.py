@@ -10,6 +10,7 @@ from headwater.cli.stream.find import find
 from headwater.cli.stream.graph import graph
 from headwater.cli.stream.messages import gaps, get, purge, rmm, view
 from headwater.cli.stream.report import report
+from headwater.cli.stream.schema import schema
 from headwater.cli.stream.streams import stream
 
 _ALIASES = {
@@ -38,6 +39,7 @@ for command in (
     rmm,
     view,
     report,
+    schema,
     cluster,
     catch_up,
 ):

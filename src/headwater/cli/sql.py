@@ -1,0 +1,157 @@
+"""`headwater sql`: a query over streams, on DuckDB in this process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from headwater.cli.client import Caller, client_command
+from headwater.cli.rows_output import FORMATS, write_rows
+from headwater.client.connection_settings import ConnectionSettings
+from headwater.console.query_tables import table_path, tables_of_store
+from headwater.control.declaration import read_declaration
+from headwater.disk import RealDisk
+from headwater.errors import DiskError, SettingsError
+from headwater.lake.stream_sql import FindStream, StreamQuerySource, run
+from headwater.model.payload_schema import schema_in
+from headwater.model.sealed import SealError
+from headwater.model.times import format_time, parse_time
+
+_EPILOG = """\b
+Each stream is a table with the columns seq, subject, time, nanos, headers and data (the payload). With a
+schema (`headwater stream schema set`), data has typed fields, and _corrupt holds payload that does not
+match. The SQL is DuckDB's. It needs the package duckdb, and no Java.
+
+\b
+Examples:
+  headwater sql "SELECT subject, count(*) AS messages FROM ORDERS GROUP BY 1 ORDER BY 2 DESC"
+  headwater sql "SELECT data.region, sum(data.amount) FROM ORDERS GROUP BY 1"
+  headwater sql "SELECT decode(data)::JSON ->> 'amount' FROM ORDERS WHERE subject LIKE 'orders.eu.%'"
+  headwater sql --store ./lake --format parquet --output orders.parquet "SELECT * FROM ORDERS"
+  headwater sql --as-of-time 2026-11-16T08:00:00Z "SELECT count(*) FROM ORDERS"
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("query", required=False)
+@click.option("--file", "query_file", type=click.File(), help="File with the query; - is standard input.")
+@click.option(
+    "--store",
+    default="",
+    metavar="PATH",
+    help="Read the tables in this store, or s3://BUCKET/PREFIX, instead of asking the server.",
+)
+@click.option("--account", default="", help="Account whose streams these are, if the store has several.")
+@click.option("--live", is_flag=True, help="With --store: also read what is not in the tables yet.")
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="Output format.",
+)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@click.option("--as-of-seq", type=click.IntRange(min=1), help="Only messages up to this sequence.")
+@click.option("--as-of-time", metavar="TIME", help="Only messages stored up to this RFC 3339 time.")
+@client_command
+def sql(
+    caller: Caller,
+    query: str | None,
+    query_file: TextIO | None,
+    store: str,
+    account: str,
+    live: bool,
+    format: str,
+    output: Path | None,
+    as_of_seq: int | None,
+    as_of_time: str | None,
+) -> None:
+    """Query streams with SQL.
+
+    Without --store, messages are read through the server: of Headwater and of any nats-server. With --store,
+    the files of the tables are read, which is faster and needs no engine; they are about a second behind.
+    """
+    text = query or (query_file.read() if query_file else "")
+    if not text.strip():
+        raise SettingsError("missing query: pass it as an argument, or with --file")
+    bounds = _bounds(as_of_seq, as_of_time)
+    find = _in_store(caller, store, account, live, bounds) if store else _on_server(caller, bounds)
+    write_rows(run(text, find), "json" if caller.as_json else format, output)
+    sys.stdout.flush()
+
+
+def _bounds(seq: int | None, time: str | None) -> dict[str, str]:
+    """Return the options of a read of the past."""
+    bounds = {"endSequence": str(seq)} if seq is not None else {}
+    if time is not None:
+        ts = parse_time(time)
+        if ts is None:
+            raise SettingsError(f"--as-of-time must be a time such as 2026-11-16T08:00:00Z, not {time!r}")
+        # The end of a read is the first time that is too late.
+        bounds["endTime"] = format_time(ts + 1)
+    return bounds
+
+
+def _on_server(caller: Caller, bounds: dict[str, str]) -> FindStream:
+    names = caller.run(lambda session: session.stream_names())
+    options = {**_connection(caller.connection), **bounds}
+
+    def find(name: str) -> StreamQuerySource | None:
+        stream = table_path(name, {each: each for each in names})
+        if not stream:
+            return None
+        info = caller.run(lambda session: session.stream_info(stream))
+        return StreamQuerySource({**options, "stream": stream}, schema_in(info["config"].get("metadata")))
+
+    return find
+
+
+def _in_store(caller: Caller, store: str, account: str, live: bool, bounds: dict[str, str]) -> FindStream:
+    is_local = "://" not in store
+    if is_local and not Path(store).is_dir():
+        raise SettingsError(f"there is no store in {store}")
+    # A bucket is not listed: the names are those of the server, if it is asked at all.
+    names = caller.run(lambda session: session.stream_names()) if not is_local else ()
+    tables = tables_of_store(store, account, list(names))
+    options = {**(_connection(caller.connection) if live else {}), **bounds}
+
+    def find(name: str) -> StreamQuerySource | None:
+        path = table_path(name, tables)
+        if not path:
+            return None
+        return StreamQuerySource({**options, "path": path}, _declared_schema(path) if is_local else None)
+
+    return find
+
+
+def _declared_schema(path: str) -> object:
+    """Return the schema in a stream's declaration, next to its table."""
+    try:
+        declared = read_declaration(RealDisk(), Path(path))
+    except (SealError, DiskError):
+        return None
+    return schema_in(json.loads(declared.config).get("metadata")) if declared is not None else None
+
+
+def _connection(connection: ConnectionSettings) -> dict[str, str]:
+    """Return a connection as options of a read."""
+    if connection.jwt:
+        raise SettingsError("a query cannot use --jwt and --seed: pass --creds FILE")
+    options = {
+        "server": connection.server,
+        "user": connection.user,
+        "password": connection.password,
+        "token": connection.token,
+        "creds": connection.creds,
+        "nkey": connection.nkey,
+        "tlsCa": connection.tls_ca,
+        "tlsCert": connection.tls_cert,
+        "tlsKey": connection.tls_key,
+        "apiPrefix": connection.prefix,
+    }
+    return {name: value for name, value in options.items() if value}
