@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
+import click
 
 import headwater as headwater_package
 from headwater import errors
@@ -47,6 +47,8 @@ IN_TESTS = re.compile(
     re.IGNORECASE,
 )
 """The same for tests, benchmarks and the demo, in which some of these words are also plain English."""
+PRINTED = {"is", "waits"}
+"""The word after `headwater` in lines that an engine prints."""
 STORED_WORDS = {"made anew"}
 """Values that older releases wrote to disk."""
 EVERYWHERE = ("src", "tests", "bench", "demo", "docs_site")
@@ -359,13 +361,45 @@ def test_the_docstring_of_errors_draws_the_tree_of_all_errors() -> None:
     assert drawn == error_classes(), "add the class to the tree in the docstring of headwater.errors"
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "bench/README.md"])
-def test_the_commands_that_pages_name_exist(page: str) -> None:
+def unknown_commands(code: str) -> list[str]:
+    """Return the commands of `headwater` in examples and texts that do not exist."""
+    context = click.Context(headwater)
+    pattern = r"(?:^|[`$/])headwater ([a-z][a-z-]*)(?: ([a-z][a-z-]*)(?![\w.=/:]))?"
+
+    def is_known(name: str, below: str) -> bool:
+        command = headwater.get_command(context, name)
+        if isinstance(command, click.Group) and below:
+            return command.get_command(context, below) is not None
+        return command is not None or name in PRINTED
+
+    named_in = re.findall(pattern, code, re.MULTILINE)
+    return [f"{name} {below}".strip() for name, below in named_in if not is_known(name, below)]
+
+
+def test_the_commands_that_pages_name_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    text = (ROOT / page).read_text()
-    code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))
-    assert set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", code, re.MULTILINE)) <= targets
-    assert set(re.findall(r"(?:^|[`$ /])headwater ([a-z]+)", code, re.MULTILINE)) <= set(headwater.commands)
+    wrong = {}
+    for page in pages():
+        code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", page.read_text(), re.DOTALL))
+        made = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", code, re.MULTILINE)) - targets
+        if found := [*made, *unknown_commands(code)]:
+            wrong[named(page)] = found
+    assert wrong == {}
+
+
+def test_the_commands_that_texts_of_the_source_name_exist() -> None:
+    texts = [
+        (named(path), text) for path in python_files("src/headwater") for text in outline(path).constants
+    ]
+    code = [(path, "\n".join(re.findall(r"`headwater [^`\n]+`", text))) for path, text in texts]
+    assert {path: wrong for path, text in code if text and (wrong := unknown_commands(text))} == {}
+
+
+def test_unknown_commands_are_found() -> None:
+    code = (
+        "`headwater journal info`\nheadwater stream ad X\nheadwater stream add X\nheadwater serve --store x"
+    )
+    assert unknown_commands(code) == ["journal info", "stream ad"]
 
 
 def test_the_files_that_pages_link_to_exist() -> None:
