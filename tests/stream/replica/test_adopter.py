@@ -20,6 +20,7 @@ from headwater.model.run import Run
 from headwater.stream import committer
 from headwater.stream.replica import adopter
 from headwater.stream.stream import Stream
+from headwater.table.staging import LocalStaging
 from headwater.table.table import ConflictError, Table
 from headwater.table.table_storage import LocalTableStorage
 from stream.replica.test_replica import CONFIG, held, opened, publish, staged
@@ -92,6 +93,53 @@ async def test_an_adoption_ends_though_the_ledger_is_rebuilt_meanwhile(tmp_path:
         await publish(stream, 1)
     async with opened(tmp_path) as stream:
         assert len(await held(stream)) == 113
+
+
+async def test_in_a_bucket_each_second_adoption_waits_for_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next range is copied while files enter the table; reads wait, and are not kept waiting forever."""
+    monkeypatch.setattr(LocalStaging, "is_remote", True)
+    async with opened(tmp_path, CONFIG) as stream:
+        held_up = Held(stream)
+        files = [staged(tmp_path, list(range(50)), f"file{n}") for n in range(3)]
+        cursors = [b"", b"c0", b"c1", b"c2"]
+
+        def adopting(n: int) -> asyncio.Future[int]:
+            return asyncio.ensure_future(
+                stream.replica.adopt("up", cursors[n], [files[n]], cursors[n + 1], mirrored=False)
+            )
+
+        assert await asyncio.wait_for(adopting(0), 60) == 50
+        assert (await stream.reading.state()).messages == 50
+        reading = asyncio.ensure_future(held(stream))
+        second = adopting(1)
+        await until(lambda: stream._store.ledger.last_seq == 100, "the log names the second file")
+        assert await asyncio.to_thread(held_up.tried.wait, 60)
+        assert not second.done()
+        assert not reading.done()
+        held_up.is_refusing = False
+        assert await asyncio.wait_for(second, 60) == 50
+        assert len(await asyncio.wait_for(reading, 60)) == 100
+        assert not stream._store.adoptions
+        assert await asyncio.wait_for(adopting(2), 60) == 50
+        assert len(await asyncio.wait_for(held(stream), 60)) == 150
+
+
+async def test_with_limits_an_adoption_always_waits_for_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalStaging, "is_remote", True)
+    async with opened(tmp_path, msgspec.structs.replace(CONFIG, max_msgs=30)) as stream:
+        held_up = Held(stream)
+        adopting = asyncio.ensure_future(
+            stream.replica.adopt("up", b"", [staged(tmp_path, list(range(50)))], b"c1", mirrored=False)
+        )
+        assert await asyncio.to_thread(held_up.tried.wait, 60)
+        assert not adopting.done()
+        held_up.is_refusing = False
+        assert await asyncio.wait_for(adopting, 60) == 50
+        assert (await stream.reading.state()).messages == 30
 
 
 async def test_an_adoption_is_done_once_also_if_its_files_were_compacted_since(tmp_path: Path) -> None:

@@ -239,11 +239,28 @@ class StreamReplica:
     async def adopt(
         self, upstream: str, expected: bytes, adopted: Sequence[Adopted], cursor: bytes, *, mirrored: bool
     ) -> int:
-        """Adopt staged files of copied messages, exactly once; return how many messages they have."""
+        """Adopt staged files of copied messages, exactly once; return how many messages they have.
+
+        With a table in a bucket the files may enter the table later, so that the next range is copied
+        meanwhile. Reads wait for them.
+        """
         known = {upstream: cursor}
-        placed = await self.adopt_files(upstream, expected, adopted, known, mirrored=mirrored)
+        placed = await self.adopt_files(
+            upstream, expected, adopted, known, mirrored=mirrored, returns_early=self._may_overlap
+        )
         self.copied_bytes[upstream] += sum(file.payload_bytes for file in placed)
         return sum(file.rows for file in placed)
+
+    @property
+    def _may_overlap(self) -> bool:
+        """Return whether the next range may be copied while files enter the table.
+
+        Only if no other file waits: each second range waits for all, or reads would never find the table
+        complete. Limits are enforced on what is in the table.
+        """
+        config = self._store.config
+        has_limits = config.max_msgs > 0 or config.max_bytes > 0 or config.max_age > 0
+        return self.staging.is_remote and not self._store.adoptions and not has_limits
 
     async def adopt_files(
         self,
@@ -253,10 +270,12 @@ class StreamReplica:
         known: Mapping[str, bytes],
         *,
         mirrored: bool,
+        returns_early: bool = False,
     ) -> list[Adopted]:
         """Adopt staged files in one change with what is `known` from then on; return them as they are placed.
 
-        Once the log names the files they are part of the stream: from then on they are never given up.
+        Once the log names the files they are part of the stream: from then on they are never given up. With
+        `returns_early` that is enough; otherwise the table has them.
         """
         self.require_open()
         placed = self._importer.adopt(upstream, expected, adopted, known, mirrored=mirrored)
@@ -266,6 +285,9 @@ class StreamReplica:
         except Error:
             self._store.adoptions.withdraw(placed)
             raise
+        if returns_early:
+            self._adopter.start()
+            return placed
         await self._adopter.finished(placed[-1].last_seq)
         while self._sequencer.enforce_totals():
             await self._publishing.settled()
