@@ -86,9 +86,9 @@ bench-publish: install ## publishing alone: ARGS="--rounds 3 --sizes 128"
 bench-journal: install ## publishing with the head on the disk, in a NATS cluster and in a bucket; take-over times
 	PYTHONPATH=tests $(BIN)/python -m bench.journal $(ARGS)
 
-bench-bucket: install java-check ## tables in a bucket: folding, reading, and copies beside nats-server's own
+bench-bucket: install java-check ## tables in a bucket: folding, reading, and copies beside nats-server's own; SCALE=1 copies ten million
 	PYTHONPATH=tests $(BIN)/python -m bench.bucket $(ARGS)
-	PYTHONPATH=tests $(BIN)/python -m bench.replication --bucket --scale 0.1 --skip latency idle
+	PYTHONPATH=tests $(BIN)/python -m bench.replication --bucket --scale $(or $(SCALE),0.1) --skip latency idle
 
 bench-replay: install ## ordered replay of a long stream alone
 	$(BIN)/python -m bench.replay $(ARGS)

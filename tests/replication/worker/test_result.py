@@ -9,8 +9,12 @@ import msgspec
 import pytest
 
 from headwater.errors import DiskError
+from headwater.objects.address import BucketAddress
+from headwater.objects.bucket import Bucket
 from headwater.replication.work import INLINE_BYTES, Receipt, Work, encode
+from headwater.replication.worker import result as result_module
 from headwater.replication.worker.result import LEAST_SPLICED_BYTES, LEAST_SPLICED_ROWS, Result
+from headwater.replication.worker.task_bucket import TaskBucket
 from headwater.table.arrow_tables import rows_of
 from headwater.table.pages.data_chunk import CODECS, DataChunk, Page
 from headwater.table.parquet import FileWriter
@@ -69,6 +73,39 @@ def test_a_large_result_is_one_finished_file_in_the_staging_directory(tmp_path: 
     staging = tmp_path / "target" / "staging"
     assert brought(receipt, staging) == [message(seq) for seq in range(1, 50_001)]
     assert [path.name for path in staging.iterdir()] == [receipt.path]
+
+
+@pytest.mark.parametrize("in_bucket", [True, False])
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_a_large_result_in_a_bucket_is_several_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_bucket: bool, mirrored: bool
+) -> None:
+    monkeypatch.setattr(result_module, "UPLOADED_BYTES", 1)
+    bucket = Bucket(BucketAddress(f"file://{tmp_path}")) if in_bucket else None
+    staging = tmp_path / "target" / "_staging"
+    work = msgspec.structs.replace(
+        staged_work(tmp_path),
+        staging=f"file://{staging}" if in_bucket else str(staging),
+        adoptive=True,
+        mirrored=mirrored,
+    )
+    with Result(work, bucket=TaskBucket(bucket) if bucket else None) as result:
+        for start in range(1, 60_001, 1000):
+            result.append(rows(range(start, start + 1000)))
+        receipt = result.receipt(60_000)
+    assert sum(file.rows for file in receipt.adopted) == receipt.rows == 60_000
+    assert (len(receipt.adopted) > 1) is in_bucket
+    assert {path.name for path in staging.iterdir()} == {file.name for file in receipt.adopted}
+    assert [file.size_bytes for file in receipt.adopted] == [
+        (staging / file.name).stat().st_size for file in receipt.adopted
+    ]
+    if mirrored:
+        firsts = [file.first_offset for file in receipt.adopted]
+        assert firsts == [1, *(file.last_offset + 1 for file in receipt.adopted[:-1])]
+    else:
+        assert {file.first_offset for file in receipt.adopted} == {0}
+        times = [ts for file in receipt.adopted for ts in (file.first_ts, file.last_ts)]
+        assert times == sorted(times)
 
 
 def test_two_attempts_at_one_work_never_share_a_name(tmp_path: Path) -> None:

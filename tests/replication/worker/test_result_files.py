@@ -81,15 +81,16 @@ def test_a_put_or_copy_with_an_unknown_outcome_fails_and_leaves_nothing_here(
 ) -> None:
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
-    places = Places(tmp_path, in_bucket=True)
     for operation in ("write", "copy"):
+        places = Places(tmp_path / operation, in_bucket=True)
         places.objects.break_at(1, fault, operation)
-    with pytest.raises(ObjectError):
-        written(places.files, "a.parquet", b"one")
-    places.files.copy(places.source, "b.parquet")
-    with pytest.raises(ObjectError):
-        places.files.settle()
-    places.files.close()
+        if operation == "write":
+            written(places.files, "a.parquet", b"one")
+        else:
+            places.files.copy(places.source, "b.parquet")
+        with pytest.raises(ObjectError):
+            places.files.settle()
+        places.files.close()
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
@@ -107,6 +108,26 @@ def test_a_bucket_makes_copies_at_the_same_time(tmp_path: Path, monkeypatch: pyt
         places.files.copy(places.source, f"{number}.parquet")
     places.files.settle()
     assert len(places.content()) == COPIES_AT_ONCE
+    places.files.close()
+
+
+def test_a_bucket_gets_a_file_while_the_next_one_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = Places(tmp_path, in_bucket=True)
+    is_next_written = threading.Event()
+    put_file = places.objects.put_file
+
+    def put(key: str, path: Path) -> None:
+        assert is_next_written.wait(60)
+        put_file(key, path)
+
+    monkeypatch.setattr(places.objects, "put_file", put)
+    written(places.files, "a.parquet", b"one")
+    written(places.files, "b.parquet", b"two")
+    is_next_written.set()
+    places.files.settle()
+    assert places.content() == {"a.parquet": b"one", "b.parquet": b"two"}
     places.files.close()
 
 

@@ -33,6 +33,8 @@ SLOW_BYTES_PER_S = 250e6
 LEAST_SPLICED_ROWS = MAX_GROUP_ROWS // 4
 LEAST_SPLICED_BYTES = MAX_GROUP_BYTES // 4
 """A row group with fewer of both is merged with its neighbours."""
+UPLOADED_BYTES = 16 << 20
+"""In a bucket a file ends at about this size: it is uploaded while the next one is written."""
 SUMS_BYTES = 128 << 10
 """Sums over files that are longer than this go into a file of their own."""
 
@@ -102,6 +104,7 @@ class Result:
             self._waiting_rows + len(rows) > MAX_GROUP_ROWS or self._waiting_bytes + size > MAX_GROUP_BYTES
         ):
             self._write()
+            self._end_if_long()
         self._waiting.append(rows)
         self._rows += len(rows)
         self._waiting_rows += len(rows)
@@ -116,6 +119,7 @@ class Result:
         assert self._open is not None
         self._open.append(rows)
         self._rows += len(rows)
+        self._end_if_long()
 
     def link(self, file: FileRange, sums: FileSums, size: int) -> None:
         """Add all messages of a file of this size, which the target can use unchanged.
@@ -186,6 +190,12 @@ class Result:
         self._waiting = []
         self._waiting_rows = self._waiting_bytes = 0
 
+    def _end_if_long(self) -> None:
+        """Finish a file in a bucket that is long enough to be uploaded; a target adopts several."""
+        is_long = self._open is not None and self._open.size_bytes >= UPLOADED_BYTES
+        if is_long and self._work.adoptive and not self._files.is_direct:
+            self._end()
+
     def _written_sums(self) -> str:
         """Return the name of the file with the sums, if they are too long for a receipt."""
         encoded = msgspec.msgpack.encode(self._adopted)
@@ -228,6 +238,11 @@ class _StagedFile:
         """Return whether the disk is the bottleneck."""
         rate = self._writer.disk_bytes_per_s
         return rate is not None and rate < SLOW_BYTES_PER_S
+
+    @property
+    def size_bytes(self) -> int:
+        """Return how much was written."""
+        return self._writer.size_bytes
 
     def append(self, rows: Rows) -> None:
         if self._renumber:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -26,7 +27,7 @@ class ResultFiles(Protocol):
         ...
 
     def finish(self, written: Path, name: str) -> None:
-        """Return once a file that was written is durable under its name."""
+        """Make a file that was written durable under its name, at the latest by `settle`."""
         ...
 
     def copy(self, source: str, name: str) -> None:
@@ -95,7 +96,7 @@ class FolderFiles:
 
 
 COPIES_AT_ONCE = 8
-"""How many server-side copies a task has in progress; more of them were slower on SeaweedFS."""
+"""How many uploads and server-side copies a task has in progress; more were slower on SeaweedFS."""
 
 
 class BucketFiles:
@@ -113,9 +114,9 @@ class BucketFiles:
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         """Local files before they are uploaded; made when the first one begins."""
         self._threads: ThreadPoolExecutor | None = None
-        """Wait for copies; started with the first one."""
-        self._copies: list[Future[None]] = []
-        """Copies that were begun; the object store makes several at once."""
+        """Wait for uploads and copies; started with the first one."""
+        self._under_way: list[Future[None]] = []
+        """Uploads and copies that were begun; the next file is written meanwhile."""
 
     def begin(self, name: str) -> Path:
         if self._scratch is None:
@@ -125,20 +126,25 @@ class BucketFiles:
         return Path(self._scratch.name) / name
 
     def finish(self, written: Path, name: str) -> None:
+        self._begin(lambda: self._upload(written, name))
+
+    def _upload(self, written: Path, name: str) -> None:
         self._bucket.objects.put_file(self._key(name), written)
         self.abandon(written)
 
     def copy(self, source: str, name: str) -> None:
+        self._begin(lambda: self._bucket.objects.copy(self._bucket.key(source), self._key(name)))
+
+    def _begin(self, request: Callable[[], None]) -> None:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(COPIES_AT_ONCE)
-        copy = self._bucket.objects.copy
-        self._copies.append(self._threads.submit(copy, self._bucket.key(source), self._key(name)))
+        self._under_way.append(self._threads.submit(request))
 
     def write(self, name: str, content: bytes) -> None:
         self._bucket.objects.put(self._key(name), content)
 
     def remove(self, name: str) -> None:
-        self._end_copies()
+        self._end_requests()
         try:
             self._bucket.objects.delete(self._key(name))
         except ObjectError:
@@ -148,22 +154,22 @@ class BucketFiles:
         written.unlink(missing_ok=True)
 
     def settle(self) -> None:
-        for copy in self._copies:
-            copy.result()
-        self._copies = []
+        for request in self._under_way:
+            request.result()
+        self._under_way = []
 
     def close(self) -> None:
-        self._end_copies()
+        self._end_requests()
         if self._scratch is not None:
             self._scratch.cleanup()
             self._scratch = None
 
-    def _end_copies(self) -> None:
-        """Return once no copy is in progress: one that ends later would re-create a removed object."""
+    def _end_requests(self) -> None:
+        """Return once no request is in progress: one that ends later would re-create a removed object."""
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
             self._threads = None
-            self._copies = []
+            self._under_way = []
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}"
