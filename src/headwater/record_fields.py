@@ -15,6 +15,20 @@ def fields_of(record: logging.LogRecord) -> Mapping[str, Any]:
     return {key: value for key, value in vars(record).items() if key not in _STANDARD}
 
 
+def named_fields(record: logging.LogRecord) -> Mapping[str, str]:
+    """Return the stream and the source that a record's text names, so that a search need not parse it.
+
+    They are found by the record's template and arguments, never in the text: names may contain anything.
+    """
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    for argument in arguments:
+        if fields := getattr(argument, "log_fields", None):
+            return dict(fields)
+    if arguments and str(record.msg).startswith("stream %s"):
+        return {"stream": str(arguments[0])}
+    return {}
+
+
 def shown_fields(record: logging.LogRecord) -> str:
     """Return these fields as text, such as ` stream=ORDERS messages=200`; empty if there are none."""
     return "".join(f" {key}={_plain(value)}" for key, value in fields_of(record).items())

@@ -53,3 +53,11 @@ def test_less_grave_records_than_the_level_are_left_out() -> None:
     assert "looked" not in written("text")
     assert "looked" in written("text", "debug")
     assert "folded" not in written("text", "error")
+
+
+def test_a_json_line_has_a_field_for_the_stream_that_it_names() -> None:
+    stream = io.StringIO()
+    start_journal("info", "json", stream)
+    logging.getLogger("headwater.stream").error("stream %s: %s", "ORDERS", "the disk is full")
+    line = json.loads(stream.getvalue())
+    assert (line["stream"], line["event"]) == ("ORDERS", "stream ORDERS: the disk is full")

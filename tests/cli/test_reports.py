@@ -115,3 +115,15 @@ def test_replicas_show_who_leads_and_who_is_behind() -> None:
 
 def test_sources_stand_in_one_order_whatever_the_server_says() -> None:
     assert [upstream["name"] for _, upstream in reports.upstreams(ARCHIVE)] == ["ORDERS", "RETURNS"]
+
+
+def test_a_watched_report_has_rates_of_streams_that_were_seen_before() -> None:
+    def at(name: str, last_seq: int) -> Json:
+        return {"config": {"name": name}, "state": {"last_seq": last_seq}}
+
+    rates = reports.stored_rates([at("A", 10), at("B", 9)], [at("A", 2_010), at("B", 5), at("C", 7)], 2.0)
+    assert rates == {"A": 1000.0, "B": 0.0}
+    sheet = reports.stream_report([at("A", 2_010), at("C", 7)], "name", rates=rates)
+    place = [column.heading for column in sheet.columns].index("Rate")
+    assert [str(row[place]) for row in sheet.rows] == ["1,000/s", "-"]
+    assert len(sheet.columns) == len(sheet.rows[0])

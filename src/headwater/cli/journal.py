@@ -11,7 +11,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
-from headwater.record_fields import fields_of, shown_fields
+from headwater.record_fields import fields_of, named_fields, shown_fields
 
 
 def start_journal(level: str, form: str, stream: TextIO | None = None) -> None:
@@ -32,7 +32,7 @@ class TextLine(logging.Formatter):
 
 
 class JsonLine(logging.Formatter):
-    """One JSON object: time, level, logger, event, then the record's own fields."""
+    """One JSON object: time, level, logger, event, the stream and source that it names, its own fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
@@ -41,6 +41,7 @@ class JsonLine(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
+            **named_fields(record),
             **fields_of(record),
         }
         if record.exc_info:

@@ -38,6 +38,8 @@ _STREAM_COLUMNS = (
     Column("API Level", gives_way=3),
     Column("Replicas", wraps=True, gives_way=2),
 )
+_AFTER_BYTES = 6
+"""Where the rate is shown: after the messages and the bytes."""
 _REPLICATION_COLUMNS = (
     Column("Stream", wraps=True),
     Column("Kind"),
@@ -50,11 +52,34 @@ _REPLICATION_COLUMNS = (
 )
 
 
-def stream_report(infos: Iterable[Json], sort: str = "bytes", *, raw: bool = False) -> Sheet:
-    """Return the table of all streams in ascending order."""
+def stream_report(
+    infos: Iterable[Json], sort: str = "bytes", *, raw: bool = False, rates: Mapping[str, float] | None = None
+) -> Sheet:
+    """Return the table of all streams in ascending order, with messages a second where rates are known."""
     key = SORTS[sort]
     ordered = sorted(infos, key=lambda info: (key(info), info["config"]["name"]))
-    return Sheet("Stream Report", _STREAM_COLUMNS, [_stream_row(info, raw) for info in ordered])
+    rows = [_stream_row(info, raw) for info in ordered]
+    if rates is None:
+        return Sheet("Stream Report", _STREAM_COLUMNS, rows)
+    for row, info in zip(rows, ordered, strict=True):
+        row.insert(_AFTER_BYTES, per_second(rates.get(info["config"]["name"])))
+    columns = (*_STREAM_COLUMNS[:_AFTER_BYTES], Column("Rate"), *_STREAM_COLUMNS[_AFTER_BYTES:])
+    return Sheet("Stream Report", columns, rows)
+
+
+def stored_rates(before: Iterable[Json], after: Iterable[Json], passed_s: float) -> dict[str, float]:
+    """Return the messages a second that streams stored between two looks; new ones have no rate yet."""
+    last = {info["config"]["name"]: int(info["state"].get("last_seq", 0)) for info in before}
+    return {
+        name: max(int(info["state"].get("last_seq", 0)) - last[name], 0) / max(passed_s, 1e-9)
+        for info in after
+        if (name := info["config"]["name"]) in last
+    }
+
+
+def per_second(rate: float | None) -> str:
+    """Return a rate of messages, a dash while it is unknown."""
+    return "-" if rate is None else f"{number(round(rate))}/s"
 
 
 def replication_report(infos: Iterable[Json], *, raw: bool = False) -> Sheet | None:

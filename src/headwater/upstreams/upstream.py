@@ -155,6 +155,11 @@ class Upstream:
         kind = "mirror" if self.mirrored else "source"
         return f"stream {self.target.name!r}, {kind} {self.source.name!r}"
 
+    @property
+    def log_fields(self) -> dict[str, str]:
+        """Return the fields of a JSON log line that names this upstream."""
+        return {"stream": self.target.name, "source": self.source.name}
+
     def handed_out(self, pieces: int, now_ns: int) -> None:
         """Record that ranges were handed out."""
         self.open_ranges = pieces

@@ -89,14 +89,16 @@ def test_a_report_can_be_watched_until_ctrl_c(story: Shell) -> None:
     )
     try:
         assert process.stdout is not None
-        seen = 0
+        seen = rates = 0
         while seen < 2 and (line := process.stdout.readline()):
             seen += "Replication Report" in line
+            rates += "0/s" in line
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     finally:
         process.kill()
     assert (seen, process.returncode, err) == (2, 0, "")
+    assert rates > 0
 
 
 def test_streams_that_do_not_answer_are_listed_below() -> None:

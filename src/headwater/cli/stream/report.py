@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,14 @@ from headwater.cli.client import Caller, client_command
 from headwater.cli.graph import dot_text, draw, replication_graph, write
 from headwater.cli.phrases import DURATION
 from headwater.cli.render import Sheet, console, show, show_json
-from headwater.cli.reports import inaccessible, leaders, replication_report, stream_report, upstreams
+from headwater.cli.reports import (
+    inaccessible,
+    leaders,
+    replication_report,
+    stored_rates,
+    stream_report,
+    upstreams,
+)
 from headwater.cli.session import Json, Session
 from headwater.cli.stream.streams import visible
 from headwater.cli.stream.upstream_progress import progress_sheet
@@ -61,7 +69,12 @@ class ReportScope:
 @click.option("--dot", type=_FILE, help="Write the replication graph as GraphViz text.")
 @click.option("--svg", type=_FILE, help="Draw the replication graph as SVG.")
 @click.option("--png", type=_FILE, help="Draw the replication graph as PNG (needs GraphViz).")
-@click.option("-w", "--watch", is_flag=True, help="Update the report until Ctrl-C.")
+@click.option(
+    "-w",
+    "--watch",
+    is_flag=True,
+    help="Update the report until Ctrl-C; shows rates.",
+)
 @click.option("--interval", type=DURATION, default="2s", help="Interval of --watch.")
 @client_command
 def report(
@@ -79,7 +92,9 @@ def report(
     interval: int,
 ) -> None:
     """Report on all streams: their messages and sizes, and the lag of their mirrors and sources."""
-    view = ReportScope(subject, cluster, sort or "bytes", raw, by_leader, everything)
+    # Sizes change while they are watched, and rows must not jump.
+    sort = sort or ("name" if watch else "bytes")
+    view = ReportScope(subject, cluster, sort, raw, by_leader, everything)
     if watch:
         try:
             caller.run(lambda session: _watch(session, view, max(interval / SECOND, 0.1)))
@@ -109,11 +124,13 @@ async def find_streams(session: Session, view: ReportScope) -> FoundStreams:
     return found
 
 
-def sheets(found: FoundStreams, view: ReportScope, *, bars: bool = False) -> list[Sheet | Text]:
-    """Return the tables of a report, with progress bars if `bars`."""
+def sheets(
+    found: FoundStreams, view: ReportScope, *, bars: bool = False, rates: Mapping[str, float] | None = None
+) -> list[Sheet | Text]:
+    """Return the tables of a report, with progress bars if `bars`, and with rates where they are given."""
     if not found.infos:
         return [Text("No Streams defined")]
-    tables: list[Sheet | Text] = [stream_report(found.infos, view.sort, raw=view.raw)]
+    tables: list[Sheet | Text] = [stream_report(found.infos, view.sort, raw=view.raw, rates=rates)]
     if (replication := replication_report(found.infos, raw=view.raw)) is not None:
         tables.append(replication)
     copied = [(info["config"]["name"], each) for info in found.infos for _, each in upstreams(info)]
@@ -132,15 +149,26 @@ async def _watch(session: Session, view: ReportScope, seconds: float) -> None:
     """Write the report repeatedly: in place on a terminal, otherwise one after another."""
     out = console()
     if not out.is_terminal:
-        while True:
-            show(*sheets(await find_streams(session, view), view), Text(""), to=out)
+        async for found, rates in _looks(session, view, seconds):
+            show(*sheets(found, view, rates=rates), Text(""), to=out)
             out.file.flush()
-            await asyncio.sleep(seconds)
     with Live(console=out, auto_refresh=False, screen=True) as live:
-        while True:
-            tables = sheets(await find_streams(session, view), view, bars=True)
-            live.update(_stacked(tables), refresh=True)
-            await asyncio.sleep(seconds)
+        async for found, rates in _looks(session, view, seconds):
+            live.update(_stacked(sheets(found, view, bars=True, rates=rates)), refresh=True)
+
+
+async def _looks(
+    session: Session, view: ReportScope, seconds: float
+) -> AsyncIterator[tuple[FoundStreams, dict[str, float]]]:
+    """Yield the streams at each interval, with the rates since the look before."""
+    before: list[Json] = []
+    before_s = time.monotonic()
+    while True:
+        found = await find_streams(session, view)
+        now_s = time.monotonic()
+        yield found, stored_rates(before, found.infos, now_s - before_s)
+        before, before_s = found.infos, now_s
+        await asyncio.sleep(seconds)
 
 
 def _stacked(tables: Sequence[RenderableType]) -> Group:
