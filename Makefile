@@ -26,7 +26,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-replication serve dist chart docs docs-pages screenshots java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-sink bench-replication serve dist chart docs docs-pages screenshots java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ bench-replay: install ## ordered replay of a long stream alone
 
 bench-stan: install ## NATS Streaming, beside the nats-streaming-server that NATS_STREAMING_SERVER names
 	$(BIN)/python -m bench.stan $(ARGS)
+
+bench-sink: install java-check ## rows of Spark into a stream: the sink beside nats.py
+	$(BIN)/python -m bench.sink $(ARGS)
 
 bench-fetch: install ## fetching with acknowledgements alone
 	$(BIN)/python -m bench.fetch $(ARGS)

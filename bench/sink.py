@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.machine import describe
 from bench.servers import headwater, nats_server_program
+from headwater.replication.spark import SparkCluster
 
 WINDOW = 1_000
 """How many messages nats.py publishes before it waits for their acknowledgements."""
@@ -35,7 +36,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     print(describe(nats_server_program()))
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    cluster = SparkCluster("local[2]", "1g")
+    spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     with tempfile.TemporaryDirectory() as directory, headwater(Path(directory) / "store") as server:
         url = f"nats://127.0.0.1:{server.port}"
@@ -51,7 +53,7 @@ def main() -> None:
     expected = arguments.rounds * (arguments.rows + 2 * arguments.published)
     assert stored == expected, f"{stored} messages are stored, not {expected}"
     report(rates, arguments.size)
-    spark.stop()
+    cluster.stop()
 
 
 def report(rates: dict[str, list[float]], size: int) -> None:

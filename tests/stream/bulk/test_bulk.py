@@ -18,6 +18,8 @@ from headwater.model.upstream import StreamSource, TransformConfig
 from headwater.stream.bulk import bulk as module
 from headwater.stream.bulk.staged_part import BulkRefusedError, StagedFile
 from headwater.stream.stream import Stream
+from seaweed import SeaweedServer
+from stream.bucket_streams import BucketWorkshop
 from waits import until
 
 CONFIG = StreamConfig(name="T", subjects=("t.>",), duplicate_window=120 * 10**9)
@@ -270,3 +272,21 @@ async def test_a_failure_in_the_middle_takes_everything_back(
         assert await texts(stream) == []
         assert await write(stream, 0, numbered(3)) == 3
         assert await texts(stream) == ["0", "1", "2"]
+
+
+async def test_a_table_in_a_bucket_takes_bulk_writes(
+    tmp_path: Path, seaweed_server: SeaweedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in seaweed_server.environment.items():
+        monkeypatch.setenv(name, value)
+    workshop = BucketWorkshop(tmp_path, seaweed_server)
+    for config in (CONFIG, changed(name="R", max_msgs_per_subject=100)):
+        for batch in (0, 1, 1):
+            stream = await workshop.open(config)
+            assert stream.replica.staging.is_remote
+            await write(stream, batch, numbered(3, start=3 * batch))
+            await staged(stream, numbered(2))
+            assert await texts(stream) == [str(n) for n in range(3 * (batch + 1))]
+            await stream.close()
+        assert not list((tmp_path / config.name).glob("staging/*"))
+    workshop.close()
