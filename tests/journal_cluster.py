@@ -38,10 +38,11 @@ class JournalCluster:
         self.routes = [free_port() for _ in range(size)]
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * size
         for number in range(size):
-            self._folder(number).mkdir(parents=True)
-            (self._folder(number) / "server.conf").write_text(self._config(number, sync, asks))
+            self.folder(number).mkdir(parents=True)
+            (self.folder(number) / "server.conf").write_text(self._config(number, sync, asks))
 
-    def _folder(self, number: int) -> Path:
+    def folder(self, number: int) -> Path:
+        """Return the folder of one server."""
         return self._directory / f"n{number}"
 
     def _config(self, number: int, sync: str, asks: bool) -> str:
@@ -54,7 +55,7 @@ class JournalCluster:
             server_name: n{number}
             {self._more}
             listen: 127.0.0.1:{self.ports[number]}
-            jetstream {{ store_dir: "{self._folder(number)}/jetstream", sync_interval: {sync} }}
+            jetstream {{ store_dir: "{self.folder(number)}/jetstream", sync_interval: {sync} }}
             {cluster if len(self.ports) > 1 else ""}
             accounts {{
               SYS: {{
@@ -87,7 +88,7 @@ class JournalCluster:
 
     def start(self, number: int) -> None:
         """Start one server."""
-        folder = self._folder(number)
+        folder = self.folder(number)
         with (folder / "server.log").open("ab") as log:
             self._processes[number] = subprocess.Popen(
                 [find_server(), "-c", str(folder / "server.conf")],
@@ -109,12 +110,12 @@ class JournalCluster:
         while True:
             process = self._processes[number]
             assert process is not None
-            assert process.poll() is None, (self._folder(number) / "server.log").read_text()
+            assert process.poll() is None, (self.folder(number) / "server.log").read_text()
             try:
                 socket.create_connection(("127.0.0.1", self.ports[number]), 1).close()
                 return
             except OSError:
-                assert time.monotonic() < deadline, (self._folder(number) / "server.log").read_text()
+                assert time.monotonic() < deadline, (self.folder(number) / "server.log").read_text()
                 time.sleep(0.02)
 
     def kill(self, number: int, *, with_disk: bool = False) -> None:
@@ -124,7 +125,7 @@ class JournalCluster:
             process.kill()
             process.wait()
         if with_disk:
-            shutil.rmtree(self._folder(number) / "jetstream", ignore_errors=True)
+            shutil.rmtree(self.folder(number) / "jetstream", ignore_errors=True)
 
     async def info(self, place: JetStreamPlace) -> dict[str, Any]:
         """Return what the cluster says about a journal's stream."""
