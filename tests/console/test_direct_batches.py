@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 from nats.aio.msg import Msg
 
 from console.streams import KINDS, filled, raw_api
+from headwater.client.jetstream_api import JetStreamApi
 from headwater.console.direct_batches import DirectBatches, DirectUnavailableError
+from waits import until
 
 REPEATED = b"NATS/1.0\r\nkind:  one \r\nkind: two\r\nNats-Stream: FAKE\r\nNats-Sequence: 9\r\n\r\n"
 
@@ -21,6 +22,11 @@ async def test_messages_have_their_headers_as_they_were_sent(kind: str, tmp_path
         await api.nats._send_publish("orders.plain", "", b"bare", 4, {})
         await api.nats._send_command(sent)
         await api.nats.flush()
+
+        async def is_stored() -> bool:
+            return bool((await api.stream_info("ORDERS"))["state"]["last_seq"] == 102)
+
+        await until(is_stored)
         batches = DirectBatches(api, "ORDERS")
         assert await batches.count_from(1, "orders.us") == (10, 10)
         assert await batches.count_from(91, "orders.us") == (100, 1)
@@ -38,20 +44,22 @@ async def test_messages_have_their_headers_as_they_were_sent(kind: str, tmp_path
 
 
 @pytest.mark.parametrize(
-    "answers",
+    ("answers", "said"),
     [
-        [(b"NATS/1.0\r\nNats-Stream: S\r\nNats-Subject: s\r\nNats-Sequence: 1\r\n\r\n", b"no count")],
-        [(b"NATS/1.0\r\nother: x\r\n\r\n", b"")],
-        [(b"", b"no headers")],
-        [(b"NATS/1.0 413 Too Many Results\r\n\r\n", b"")],
-        [],
+        (
+            [(b"NATS/1.0\r\nNats-Stream: S\r\nNats-Subject: s\r\nNats-Sequence: 1\r\n\r\n", b"no count")],
+            "without batches",
+        ),
+        ([(b"NATS/1.0\r\nother: x\r\n\r\n", b"")], "without batches"),
+        ([(b"", b"no headers")], "without batches"),
+        ([(b"NATS/1.0 413 Too Many Results\r\n\r\n", b"")], "Too Many Results"),
+        ([], "timeout"),
     ],
 )
 async def test_answers_that_are_no_batch_are_refused(
-    answers: list[tuple[bytes, bytes]], tmp_path: Path
+    answers: list[tuple[bytes, bytes]], said: str, tmp_path: Path
 ) -> None:
     async with filled("nats-server", tmp_path) as plain, raw_api(plain) as api:
-        asked = asyncio.Event()
 
         async def reply(message: Msg) -> None:
             for block, data in answers:
@@ -60,11 +68,15 @@ async def test_answers_that_are_no_batch_are_refused(
                 command = b"%b %b %b\r\n%b%b\r\n" % (kind, message.reply.encode(), sizes, block, data)
                 await plain.nats._send_command(command)
             await plain.nats.flush()
-            asked.set()
 
-        await plain.nats.subscribe("$JS.API.DIRECT.GET.S", cb=reply)
-        await plain.nats.flush()
-        api.timeout = 60 if answers else 0.5
-        with pytest.raises(DirectUnavailableError):
-            await DirectBatches(api, "S").read(1, 5)
-        await asyncio.wait_for(asked.wait(), 60)
+        await plain.nats.subscribe("fake.DIRECT.GET.S", cb=reply)
+        other = JetStreamApi(api.nats, "fake", 60 if answers else 0.5)
+
+        async def is_refused() -> bool:
+            with pytest.raises(DirectUnavailableError) as caught:
+                await DirectBatches(other, "S").read(1, 5)
+            return said in str(
+                caught.value
+            )  # before the server knows the subscription, there is no responder
+
+        await until(is_refused)

@@ -15,7 +15,8 @@ async def test_headers_have_the_bytes_that_they_came_from() -> None:
         client = await connected_client(ConnectionSettings(server=server.client_url), kind=RawHeaderClient)
         other = await nats.connect(server.client_url)
         inbox = await client.subscribe("a")
-        await client.flush()
+        await client.publish("a", b"0")
+        assert (await inbox.next_msg(60)).data == b"0", "the server knows the subscription"
         await other.publish("a", b"1", headers={"kind": "x"})
         await other.publish("a", b"2")
         first, second = await inbox.next_msg(60), await inbox.next_msg(60)
