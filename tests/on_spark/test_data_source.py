@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 
 from headwater.disk import RealDisk
 from headwater.model import headers as header_block
+from headwater.model.payload_schema import KEY, stored
 from headwater.replication.spark import SparkCluster
+from headwater.spark import register
 from headwater.table import Table
 from replication.origins import site_of
 from table.links import link_of
@@ -142,6 +144,26 @@ def test_a_table_that_sql_creates_is_read_as_the_stream_is_now(spark: SparkSessi
     finally:
         spark.sql("DROP TABLE sql_table")
     assert len(list((tmp_path / "S" / "table").rglob("*.parquet"))) == 2
+
+
+async def test_every_stream_becomes_a_view_with_typed_fields(spark: SparkSession, tmp_path: Path) -> None:
+    schema = stored({"properties": {"n": {"type": "integer"}}})
+    async with site_of("headwater", tmp_path) as site:
+        await site.make(metadata={KEY: schema})
+        await site.ask("STREAM.CREATE.a-b", b'{"name": "a-b", "subjects": ["a"]}')
+        for payload in (b'{"n": 7}', b"text"):
+            await site.publish("orders.new", payload)
+        await site.publish("a", b"x")
+
+        def views(place: str, **options: str) -> list[Any]:
+            assert register(spark, place, **options) == ["ORDERS", "a-b"]
+            typed = spark.sql("SELECT data.n, _corrupt FROM ORDERS ORDER BY seq").collect()
+            return [*map(tuple, typed), *map(tuple, spark.sql("SELECT data FROM `a-b`").collect())]
+
+        expected = [(7, None), (None, bytearray(b"text")), (bytearray(b"x"),)]
+        assert await asyncio.to_thread(views, site.url) == expected
+        store = str(tmp_path / "engine" / "store")
+        assert await asyncio.to_thread(lambda: views(store, server=site.url)) == expected
 
 
 def test_option_columns_and_a_stream_without_messages(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-PLACES = {"decode": "headwater.spark.decoding"}
+PLACES = {"decode": "headwater.spark.decoding", "register": "headwater.lake.spark_views"}
 
 
 def find(name: str) -> Any:
