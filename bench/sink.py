@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.machine import describe
 from bench.servers import headwater, nats_server_program
-from headwater.replication.spark import SparkCluster
 
 WINDOW = 1_000
 """How many messages nats.py publishes before it waits for their acknowledgements."""
@@ -36,9 +37,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     print(describe(nats_server_program()))
-    cluster = SparkCluster("local[2]", "1g")
-    spark = SparkSession.builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = session()
     with tempfile.TemporaryDirectory() as directory, headwater(Path(directory) / "store") as server:
         url = f"nats://127.0.0.1:{server.port}"
         asyncio.run(declare(url))
@@ -53,7 +52,18 @@ def main() -> None:
     expected = arguments.rounds * (arguments.rows + 2 * arguments.published)
     assert stored == expected, f"{stored} messages are stored, not {expected}"
     report(rates, arguments.size)
-    cluster.stop()
+    spark.stop()
+
+
+def session() -> SparkSession:
+    """Return a Spark on two cores, as a user would start it, on loopback only."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    for name in ("spark.driver.host", "spark.driver.bindAddress"):
+        builder = builder.config(name, "127.0.0.1")
+    spark: SparkSession = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
 
 
 def report(rates: dict[str, list[float]], size: int) -> None:
