@@ -111,7 +111,8 @@ class Audit:
                 copy.target.fail(f"the origin's {seq} is {message.seq} here")
             if seq and seq <= last_seq and not sent.may_repeat:
                 copy.target.fail(f"the origin's {seq} comes after its {last_seq}")
-            last_seq = max(last_seq, seq)
+            if not sent.may_repeat:  # what was stored twice has two places, and we know only one
+                last_seq = max(last_seq, seq)
             first = copy.held.setdefault(message.data, message.seq)
             if first != message.seq and not sent.may_repeat:
                 copy.target.fail(f"{message.data[:40]!r} is at {first} and at {message.seq}")
