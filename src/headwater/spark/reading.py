@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from pyroaring import BitMap64
 
 from headwater.errors import BusError, SettingsError
@@ -21,13 +22,18 @@ from headwater.replication.worker.origin import NO_MESSAGE_FOUND, connect_option
 from headwater.spark import guarantee
 from headwater.spark.byte_budget import reach
 from headwater.spark.columns import COLUMNS
+from headwater.spark.connection_options import (
+    CONNECTION_OPTIONS,
+    DEFAULT_SERVER,
+    origin_of,
+    refuse_unknown,
+)
 from headwater.spark.offset import StreamExtent
 from headwater.spark.read_range import ReadRange, StreamSnapshot, ranges_of
 from headwater.spark.selection import UNBOUNDED, selection_of, truth, whole
 from headwater.spark.table_files import Place, files_of, place_of_table, stream_of
 from headwater.spark.time_search import FoundMessage, first_at
 
-DEFAULT_SERVER = "nats://127.0.0.1:4222"
 NAMED_REMOVALS = 50_000
 """Up to this many removed sequences are requested by number; a stream with more is read through the API."""
 
@@ -35,16 +41,7 @@ OPTIONS: Mapping[str, str] = {
     "path": "a stream's folder in the store, or in a bucket; its files are read directly",
     "stream": "the stream's name; by default the directory's name",
     "server": f"the nats-server, several with commas; {DEFAULT_SERVER} where there is no path",
-    "domain": "the JetStream domain of the stream",
-    "apiPrefix": "the prefix of the API, instead of a domain",
-    "user": "user name",
-    "password": "password",
-    "token": "token",
-    "creds": "credentials file, under the same path on every worker",
-    "nkey": "file with an NKey seed, under the same path on every worker",
-    "tlsCa": "file with the authorities' certificates",
-    "tlsCert": "file with the client's certificate",
-    "tlsKey": "file with the client's key",
+    **CONNECTION_OPTIONS,
     "subject": "only messages whose subject matches, with wildcards; several with commas",
     "startSequence": "the first sequence to read; 1 by default",
     "endSequence": "the last sequence to read, for batch reads",
@@ -63,7 +60,7 @@ class Reading:
     """One read: the stream and the range of sequences."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        _refuse_unknown(options)
+        refuse_unknown(options, OPTIONS)
         path = options.get("path")
         self.table = place_of_table(path) if path else None
         self.origin = _origin(options, self.table)
@@ -158,13 +155,6 @@ class Reading:
         return answer
 
 
-def _refuse_unknown(options: Mapping[str, str]) -> None:
-    known = {name.lower() for name in OPTIONS}
-    unknown = [name for name in options if name.lower() not in known]
-    if unknown:
-        raise SettingsError(f"unknown option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
-
-
 def _origin(options: Mapping[str, str], table: Place | None) -> NatsOrigin | None:
     """Return the API to read from, or None if only a path is given."""
     server = options.get("server")
@@ -173,23 +163,7 @@ def _origin(options: Mapping[str, str], table: Place | None) -> NatsOrigin | Non
     stream = options.get("stream") or (stream_of(table) if table is not None else "")
     if not stream:
         raise SettingsError("missing stream: pass option stream, or load(…) with its directory in the store")
-    domain = options.get("domain")
-    prefix = options.get("apiPrefix") or (f"$JS.{domain}.API" if domain else "$JS.API")
-    return NatsOrigin(
-        servers=tuple(each.strip() for each in (server or DEFAULT_SERVER).split(",")),
-        api_prefix=prefix,
-        stream=stream,
-        user=options.get("user") or "",
-        password=options.get("password") or "",
-        token=options.get("token") or "",
-        creds_file=options.get("creds") or "",
-        nkey_file=options.get("nkey") or "",
-        tls_ca=options.get("tlsCa") or "",
-        tls_cert=options.get("tlsCert") or "",
-        tls_key=options.get("tlsKey") or "",
-        max_messages=UNBOUNDED,
-        max_bytes=UNBOUNDED,
-    )
+    return msgspec.structs.replace(origin_of(options, stream), max_messages=UNBOUNDED, max_bytes=UNBOUNDED)
 
 
 def _limit(options: Mapping[str, str], name: str) -> int | None:

@@ -10,22 +10,18 @@ from uuid import uuid4
 from headwater.errors import SettingsError
 from headwater.replication.work import NatsOrigin
 from headwater.spark.bulk_client import SinkError, bulk_client
-from headwater.spark.reading import DEFAULT_SERVER
+from headwater.spark.connection_options import (
+    CONNECTION_OPTIONS,
+    DEFAULT_SERVER,
+    origin_of,
+    refuse_unknown,
+)
 from headwater.wire.bulk_requests import MOST_NAME, MOST_NUMBER
 
 SINK_OPTIONS: Mapping[str, str] = {
     "stream": "the stream's name",
     "server": f"the nats-server, several with commas; {DEFAULT_SERVER} by default",
-    "domain": "the JetStream domain of the stream",
-    "apiPrefix": "the prefix of the API, instead of a domain",
-    "user": "user name",
-    "password": "password",
-    "token": "token",
-    "creds": "credentials file, under the same path on every worker",
-    "nkey": "file with an NKey seed, under the same path on every worker",
-    "tlsCa": "file with the authorities' certificates",
-    "tlsCert": "file with the client's certificate",
-    "tlsKey": "file with the client's key",
+    **CONNECTION_OPTIONS,
     "mode": "engine (a batch as one change), publish (message by message), or auto: what the server can",
     "queryId": "for write: who writes; each batchId of a query is stored once",
     "batchId": "for write: the number of the batch, not smaller than those before",
@@ -57,10 +53,7 @@ class Writing:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Writing:
         """Return what the options say."""
-        known = {name.lower() for name in SINK_OPTIONS} | set(IGNORED)
-        unknown = [name for name in options if name.lower() not in known]
-        if unknown:
-            raise SettingsError(f"unknown option {unknown[0]!r}; there are {', '.join(SINK_OPTIONS)}")
+        refuse_unknown(options, SINK_OPTIONS, IGNORED)
         mode = options.get("mode") or SinkMode.AUTO
         if mode not in list(SinkMode):
             raise SettingsError(f"option mode must be {', '.join(SinkMode)}, not {mode!r}")
@@ -84,19 +77,7 @@ class Writing:
 
 
 def _origin(options: Mapping[str, str]) -> NatsOrigin:
-    stream, domain = options.get("stream"), options.get("domain")
+    stream = options.get("stream")
     if not stream:
         raise SettingsError("missing option stream")
-    return NatsOrigin(
-        servers=tuple(each.strip() for each in (options.get("server") or DEFAULT_SERVER).split(",")),
-        api_prefix=options.get("apiPrefix") or (f"$JS.{domain}.API" if domain else "$JS.API"),
-        stream=stream,
-        user=options.get("user") or "",
-        password=options.get("password") or "",
-        token=options.get("token") or "",
-        creds_file=options.get("creds") or "",
-        nkey_file=options.get("nkey") or "",
-        tls_ca=options.get("tlsCa") or "",
-        tls_cert=options.get("tlsCert") or "",
-        tls_key=options.get("tlsKey") or "",
-    )
+    return origin_of(options, stream)
