@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 import spark_archive
 import swallowed as swallowed_assertions
 import workers
+from azurite import AzuriteServer, azurite, missing
 from journal_cluster import JournalCluster, journal_cluster
 from rounds import SEED_VARIABLE, choose_seed
 from seaweed import SeaweedServer, seaweed
@@ -81,6 +82,15 @@ def _no_swallowed_assertions() -> Iterator[None]:
 def seaweed_server() -> Iterator[SeaweedServer]:
     """Run one S3 server for all tests of a module; each takes a bucket of its own."""
     with seaweed() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def azurite_server() -> Iterator[AzuriteServer]:
+    """Run one object store of Azure's kind for all tests of a module; each takes a container of its own."""
+    if (reason := missing()) is not None:
+        pytest.skip(reason)
+    with azurite() as server:
         yield server
 
 

@@ -51,7 +51,9 @@ class Settings:
         "Store",
     )
     tables_endpoint: str | None = _setting(
-        "Address of the S3 server that has the bucket; without it, AWS_ENDPOINT_URL or Amazon's.", "Store"
+        "Address of the object store that has the bucket; without it, AWS_ENDPOINT_URL or "
+        "AZURE_STORAGE_ENDPOINT, or the cloud's own.",
+        "Store",
     )
     tables_region: str | None = _setting("Region of the bucket; without it, AWS_REGION.", "Store")
     tables_access_key_id: str | None = _setting(

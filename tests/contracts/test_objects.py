@@ -1,4 +1,4 @@
-"""What holds for every object store: a local folder, SeaweedFS over S3, and the one that breaks in tests."""
+"""What holds for every object store: a local folder, SeaweedFS, Azurite, and the one that breaks in tests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from azurite import AzuriteServer
 from breakable_objects import BreakableObjects
 from headwater.objects import preflight
 from headwater.objects.address import BucketAddress
@@ -17,7 +18,7 @@ from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import Objects
 from seaweed import SeaweedServer
 
-KINDS = ("file", "s3", "breakable")
+KINDS = ("file", "s3", "az", "breakable")
 
 
 @pytest.fixture(params=KINDS)
@@ -28,6 +29,13 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Objects]
             for name, value in server.environment.items():
                 patch.setenv(name, value)
             yield Bucket(server.new_bucket().below("a prefix/$G"))
+        return
+    if request.param == "az":
+        azure: AzuriteServer = request.getfixturevalue("azurite_server")
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in azure.environment.items():
+                patch.setenv(name, value)
+            yield Bucket(azure.new_container().below("a prefix/$G"))
         return
     folder = Bucket(BucketAddress(f"file://{tmp_path}/objects"))
     yield BreakableObjects(folder) if request.param == "breakable" else folder

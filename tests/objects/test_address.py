@@ -45,12 +45,31 @@ def test_addresses_of_other_clouds_are_taken_with_what_they_need(monkeypatch: py
     assert BucketAddress("az://lake/prod").below("$G").url == "az://lake/prod/$G"
 
 
+def test_an_azure_address_takes_an_endpoint_from_settings_or_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "ours")
+    for name in ("AZURE_STORAGE_ENDPOINT", "AZURE_STORAGE_USE_EMULATOR"):
+        monkeypatch.delenv(name, raising=False)
+    assert BucketAddress("az://lake").options() == {}
+    assert not BucketAddress("az://lake").allows_http
+    chosen = BucketAddress("az://lake", "https://ours.blob.example")
+    assert chosen.options() == {"azure_storage_endpoint": "https://ours.blob.example"}
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", "http://127.0.0.1:10000/ours")
+    assert BucketAddress("az://lake").delta_options()["azure_storage_endpoint"].endswith("/ours")
+    assert BucketAddress("az://lake").allows_http
+    assert not chosen.allows_http
+    monkeypatch.setenv("AZURE_STORAGE_USE_EMULATOR", "true")
+    assert chosen.allows_http
+
+
 @pytest.mark.parametrize("scheme", ["gs", "az"])
 def test_settings_of_s3_are_refused_for_other_clouds(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "ours")
-    with pytest.raises(SettingsError, match="takes no endpoint and no region"):
-        BucketAddress(f"{scheme}://lake", "http://127.0.0.1:9000")
-    with pytest.raises(SettingsError, match="takes no endpoint and no region"):
+    if scheme == "gs":
+        with pytest.raises(SettingsError, match="takes no endpoint"):
+            BucketAddress(f"{scheme}://lake", "http://127.0.0.1:9000")
+    with pytest.raises(SettingsError, match="takes no region"):
         BucketAddress(f"{scheme}://lake", region="eu-central-1")
     with pytest.raises(SettingsError, match="takes no access key of S3: set") as error:
         BucketAddress(f"{scheme}://lake", credentials=StaticCredentials("key", "secret"))

@@ -18,6 +18,8 @@ from headwater.errors import SettingsError
 
 SCHEMES = ("s3", "gs", "az", "file")
 _AZURE_ACCOUNT = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_ACCOUNT_NAME")
+_AZURE_ENDPOINT = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+_AZURE_EMULATOR = "AZURE_STORAGE_USE_EMULATOR"
 _PROFILE_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 
@@ -66,8 +68,10 @@ class BucketAddress:
         """Refuse settings that a client of this kind would ignore, and a missing name that it needs."""
         if scheme not in ("gs", "az"):
             return
-        if self.endpoint or self.region:
-            raise SettingsError(f"{self.url} takes no endpoint and no region: those are for s3:// addresses")
+        if self.endpoint and scheme == "gs":
+            raise SettingsError(f"{self.url} takes no endpoint: that is for s3:// and az:// addresses")
+        if self.region:
+            raise SettingsError(f"{self.url} takes no region: that is for s3:// addresses")
         if self.credentials is not None:
             source = "GOOGLE_APPLICATION_CREDENTIALS" if scheme == "gs" else "AZURE_STORAGE_ACCOUNT_KEY"
             raise SettingsError(f"{self.url} takes no access key of S3: set {source} in the environment")
@@ -117,6 +121,8 @@ class BucketAddress:
 
     def options(self) -> dict[str, str]:
         """Return the options of this address for obstore and for delta-rs; they hold secrets."""
+        if self.scheme == "az" and (endpoint := self.endpoint or _first(os.environ, *_AZURE_ENDPOINT)):
+            return {"azure_storage_endpoint": endpoint}
         if self.scheme != "s3":
             return {}
         found = self.credentials.options() if self.credentials else dict(_profile(os.environ))
@@ -147,7 +153,15 @@ class BucketAddress:
     @property
     def allows_http(self) -> bool:
         """Return whether the endpoint that was asked for is without TLS."""
-        return self.options().get("aws_endpoint", "").startswith("http://")
+        if self.scheme == "az" and os.environ.get(_AZURE_EMULATOR, "").lower() in ("true", "1"):
+            return True
+        options = self.options()
+        return options.get("aws_endpoint", options.get("azure_storage_endpoint", "")).startswith("http://")
+
+    @property
+    def reads_tails(self) -> bool:
+        """Return whether the end of an object can be read without knowing its size; Azure refuses that."""
+        return self.scheme != "az"
 
 
 def _first(environment: Mapping[str, str], *names: str) -> str | None:

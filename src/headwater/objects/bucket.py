@@ -71,6 +71,10 @@ class Bucket:
             return bytes(obstore.get_range(self._store, key, start=start, length=length))
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
+        if not self._address.reads_tails:
+            size = self.head(key).size
+            start = max(0, size - length)
+            return self.get_range(key, start, size - start), size
         with self._doing("read", key):
             answer = obstore.get(self._store, key, options={"range": {"suffix": length}})
             return bytes(answer.bytes()), int(answer.meta["size"])
