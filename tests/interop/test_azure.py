@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import nats
@@ -45,6 +46,10 @@ def seqs_in(address: BucketAddress) -> list[int]:
     return [int(seq) for seq in found["seq"].to_pylist()]
 
 
+def holds(address: BucketAddress, last: int) -> bool:
+    return seqs_in(address) == list(range(1, last + 1))
+
+
 async def test_a_store_in_a_container_is_folded_read_and_taken_over(
     address: BucketAddress, tmp_path: Path
 ) -> None:
@@ -55,7 +60,7 @@ async def test_a_store_in_a_container_is_folded_read_and_taken_over(
             for last in (10, 20):  # two commits at least
                 for number in range(last - 9, last + 1):
                     assert (await js.publish("orders.new", b"%d" % number)).seq == number
-                await until(lambda last=last: seqs_in(address) == list(range(1, last + 1)))
+                await until(partial(holds, address, last))
             assert (await js.publish("orders.new", b"21")).seq == 21
         await running.kill()
     shutil.rmtree(tmp_path / "first")
