@@ -15,6 +15,7 @@ from headwater.api.bulk_writes import IDLE_NS
 from headwater.bus.connection import NoRespondersError
 from headwater.control.account import AccountLimits
 from headwater.wire.bulk_requests import OFFERED_TO, VERSION, PartChunk
+from waits import until
 
 ROWS = [("w.a", b"1"), ("w.b", b"2"), ("w.a", b"3")]
 HEADERS = f"NATS/1.0\r\n{OFFERED_TO}: 1\r\n\r\n".encode()
@@ -192,3 +193,40 @@ async def test_another_account_cannot_write(tmp_path: Path) -> None:
         finally:
             await stranger.close()
         assert await count(door, "A") == 0
+
+
+async def test_parts_are_stored_for_one_batch_only(door: Door) -> None:
+    client = await stream_of(door, "TWICE")
+    await client.chunk("w", ROWS)
+    answers = await asyncio.gather(*(client.commit("w", n, ["p"], 3, query=f"q{n}") for n in range(3)))
+    assert sum("error" not in answer for answer in answers) == 1
+    assert await count(door, "TWICE") == 3
+    assert (await client.put("v", 0, ROWS, query="later"))["stored"] == 3
+    assert await count(door, "TWICE") == 6
+
+
+async def test_an_abort_during_a_commit_stores_all_or_nothing(door: Door) -> None:
+    client = await stream_of(door, "TORN")
+    abort = json.dumps({"version": VERSION, "write": "w"}).encode()
+    held = door.domain.stream("TORN").bulk._committing
+    await client.chunk("w", ROWS)
+    async with held:
+        commit = asyncio.create_task(client.commit("w", 0, ["p"], 3))
+        await until(lambda: bool(held._waiters))
+        assert (await client.ask("ABORT", abort))["success"]
+    assert "does not have" in (await commit)["error"]["description"]
+    assert await count(door, "TORN") == 0
+    assert (await client.put("v", 0, ROWS))["stored"] == 3
+
+
+async def test_requests_for_unknown_writes_take_no_place(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = await stream_of(door, "PLACES")
+    monkeypatch.setattr(module, "MOST_WRITES", 2)
+    for number in range(4):
+        lost = await client.commit(f"c{number}", 0, ["p"], 3)
+        assert "does not have part" in lost["error"]["description"]
+        lost = await client.chunk(f"p{number}", ROWS, index=1)
+        assert "does not have part" in lost["error"]["description"]
+    assert (await client.commit("none", 0, [], 0))["stored"] == 0
+    assert not len(door.api._writes)
+    assert (await client.put("w", 1, ROWS))["stored"] == 3

@@ -17,15 +17,17 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from headwater.api.open_write import OpenWrite
+from headwater.api.open_write import LOST, OpenWrite
 from headwater.background_tasks import BackgroundTasks
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.domain import Domain
 from headwater.errors import ApiError, DiskError, Error, api_error
 from headwater.model.written import record_name
+from headwater.stream.bulk.staged_part import BulkRefusedError, StagedFile
 from headwater.stream.stream import Stream
 from headwater.wire.bulk_requests import (
+    BulkCommit,
     BulkRequestError,
     decode_abort,
     decode_chunk,
@@ -129,7 +131,11 @@ class BulkWrites:
     async def _part(self, stream: Stream, body: bytes) -> Json:
         chunk = decode_chunk(body)
         stream.bulk.require_writable()
-        write = self._write_of(stream, chunk.write)
+        write = self._find(stream, chunk.write)
+        if write is None:
+            if chunk.index:
+                raise BulkRefusedError(LOST.format(part=chunk.part))
+            write = self._begin(stream, chunk.write)
         self._require_room(stream, len(chunk.rows))
         await write.take(chunk)
         return {"index": chunk.index}
@@ -138,13 +144,7 @@ class BulkWrites:
         commit = decode_commit(body)
         key = stream.name, commit.write
         name = record_name(commit.query, once=commit.once)
-        write = self._writes.get(key)
-        files = []
-        if not stream.bulk.has(name, commit.batch):
-            write = self._write_of(stream, commit.write)
-            files = write.files(commit.parts)
-            if sum(file.adopted.rows for file in files) != commit.messages:
-                raise BulkRequestError("the parts have another number of messages")
+        files = [] if stream.bulk.has(name, commit.batch) else self._files_of(stream, commit)
         stored = await stream.bulk.commit(name, commit.batch, files)
         await self._end(key)
         return {"stored": stored or 0, "duplicate": stored is None}
@@ -157,17 +157,35 @@ class BulkWrites:
         query = decode_last(body).query
         return {"batch": stream.bulk.last(record_name(query, once=False))}
 
-    def _write_of(self, stream: Stream, name: str) -> OpenWrite:
-        """Return the write of this name, a new one if there is none."""
-        key, now_ns = (stream.name, name), self._clock.steady_ns()
+    def _files_of(self, stream: Stream, commit: BulkCommit) -> list[StagedFile]:
+        """Return the files of the parts that a commit names; a batch without messages has none."""
+        write = self._find(stream, commit.write)
+        if write is None and commit.parts:
+            raise BulkRefusedError(LOST.format(part=commit.parts[0]))
+        files = write.files(commit.parts) if write is not None else []
+        if sum(file.adopted.rows for file in files) != commit.messages:
+            raise BulkRequestError("the parts have another number of messages")
+        return files
+
+    def _find(self, stream: Stream, name: str) -> OpenWrite | None:
+        """Return the write of this name, if there is one; that of a stream which had this name ends."""
+        key = stream.name, name
         write = self._writes.get(key)
-        if write is None or write.stream is not stream:
-            if len(self._writes) >= MOST_WRITES:
-                raise api_error("insufficient_resources")
-            write = self._writes[key] = OpenWrite(stream, now_ns)
-            if self._sweeping is None or self._sweeping.done():
-                self._sweeping = asyncio.create_task(self._sweep(), name="give up idle writes")
-        write.used_ns = now_ns
+        if write is not None and write.stream is not stream:
+            del self._writes[key]
+            self._tasks.start(write.close(), f"end a write to {stream.name}")
+            return None
+        if write is not None:
+            write.used_ns = self._clock.steady_ns()
+        return write
+
+    def _begin(self, stream: Stream, name: str) -> OpenWrite:
+        """Return a new write."""
+        if len(self._writes) >= MOST_WRITES:
+            raise api_error("insufficient_resources")
+        write = self._writes[stream.name, name] = OpenWrite(stream, self._clock.steady_ns())
+        if self._sweeping is None or self._sweeping.done():
+            self._sweeping = asyncio.create_task(self._sweep(), name="give up idle writes")
         return write
 
     def _require_room(self, stream: Stream, size: int) -> None:

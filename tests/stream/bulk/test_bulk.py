@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -136,6 +137,35 @@ async def test_a_refused_sync_stores_nothing_and_the_commit_can_be_repeated(tmp_
         await until(lambda: stream.publishing.failure is None)
         assert await stream.bulk.commit("q", 0, [file]) == 3
         assert await texts(stream) == ["0", "1", "2"]
+
+
+async def test_a_part_of_a_refused_commit_stays_while_the_log_may_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as stream:
+        await write(stream, 0, numbered(1, start=9), query="first")
+        file = await staged(stream, numbered(3))
+        log = stream._store.log
+
+        def failing(*_: object) -> None:
+            raise DiskError(tmp_path, "sync", 5)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(log, "sync", failing)
+            broken.setattr(log, "_start", failing)
+            broken.setattr(log._file, "truncate", failing)
+            with pytest.raises(ApiError):
+                await stream.bulk.commit("q", 0, [file])
+            await stream.bulk.discard([file])
+            killed = tmp_path / "killed"
+            shutil.copytree(tmp_path / "T", killed / "T")
+        async with opened(killed) as other:
+            assert await texts(other) == ["9", "0", "1", "2"]
+        await until(lambda: stream.publishing.failure is None)
+        with pytest.raises(BulkRefusedError, match="does not have all parts"):
+            await stream.bulk.commit("q", 0, [file])
+        assert await write(stream, 0, numbered(2)) == 2
+        assert not list((tmp_path / "T" / "staging").iterdir())
 
 
 async def test_ids_that_the_window_knows_are_left_out(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ there, and a repeated commit is answered as done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from headwater.errors import ApiError, Error, api_error
 from headwater.model import written
@@ -53,6 +53,12 @@ class StreamBulk:
         self._replica = replica
         self._committing = asyncio.Lock()
         """Held by the commit in progress: a repeated one waits for its outcome."""
+        self._staged: set[str] = set()
+        """The names of finished parts that a commit may still store."""
+        self._named: set[str] = set()
+        """Those that a change of the log named: while the disk fails, it may still have a refused one."""
+        self._unwanted: set[str] = set()
+        """Finished parts that no commit will name, to be removed."""
 
     def require_writable(self) -> None:
         """Raise if clients cannot write to the stream."""
@@ -83,6 +89,7 @@ class StreamBulk:
     async def begin(self) -> StagedPart:
         """Return a new part."""
         self.require_writable()
+        await self._remove_unwanted()
         config, now_ns = self._store.config, self._store.services.clock.now_ns()
         staging, compression = self._store.staging, self._replica.compression
         return await self._store.on_thread(StagedPart, staging, config.subjects, compression, now_ns)
@@ -93,17 +100,32 @@ class StreamBulk:
 
     async def finish(self, part: StagedPart) -> StagedFile:
         """Return a part as a file once it would survive a power cut."""
-        return await self._store.on_thread(part.finish)
+        file = await self._store.on_thread(part.finish)
+        self._staged.add(file.adopted.name)
+        return file
 
     async def abandon(self, part: StagedPart) -> None:
         """Remove an unfinished part."""
         await self._store.on_thread(part.abandon)
 
     async def discard(self, files: Sequence[StagedFile]) -> None:
-        """Remove finished parts that the log does not name."""
-        for file in files:
-            if not self._replica.awaits(file.adopted.name):
-                await self._store.on_thread(_removing(self._store.staging.discard, file.adopted.name))
+        """Remove finished parts that are not stored; from now on no commit can store them."""
+        unwanted = self._staged.intersection(file.adopted.name for file in files)
+        self._staged -= unwanted
+        self._unwanted |= unwanted
+        await self._remove_unwanted()
+
+    async def _remove_unwanted(self) -> None:
+        """Remove the parts that no commit will name, except those that the log has or may have."""
+        for name in list(self._unwanted):
+            in_doubt = name in self._named and self._committer.failure is not None
+            if name in self._unwanted and not in_doubt and not self._replica.awaits(name):
+                self._forget([name])
+                await self._store.on_thread(_removing(self._store.staging.discard, name))
+
+    def _forget(self, names: Iterable[str]) -> None:
+        for known in (self._staged, self._named, self._unwanted):
+            known.difference_update(names)
 
     async def commit(self, name: str, batch: int, files: Sequence[StagedFile]) -> int | None:
         """Store the messages of these files as the batch of a query; return how many, None if it was there.
@@ -123,7 +145,9 @@ class StreamBulk:
             return await self._adopt(name, expected, batch, files)
 
     def _check(self, files: Sequence[StagedFile]) -> None:
-        """Raise if the config, as it is now, does not allow these messages."""
+        """Raise if parts are gone, or the config, as it is now, does not allow their messages."""
+        if not self._staged.issuperset(file.adopted.name for file in files):
+            raise BulkRefusedError("the engine does not have all parts of this write any more")
         filters = [Filter(subject) for subject in self._store.config.subjects]
         for subject in {subject for file in files for subject in file.adopted.subjects}:
             if not any(each.matches(subject) for each in filters):
@@ -139,7 +163,10 @@ class StreamBulk:
         if not count:
             return await self._store_messages(name, expected, batch, files)
         known = self._changes(name, batch, count)
+        names = [file.name for file in adopted]
+        self._named.update(names)
         await self._replica.adopt_files(name, expected, adopted, known, mirrored=False)
+        self._forget(names)
         return count
 
     async def _store_messages(
