@@ -67,11 +67,14 @@ class Audit:
     async def _stream(self, model: StreamModel) -> None:
         promised, asked_s = dict(model.stored), self.world.loop.time()
         gone = {seq for seq in promised if model.must_be_gone(seq)}
+        written = [(writer, writer.confirmed) for writer in self.topology.bulk if writer.stream is model]
         found = self.found[model.name] = await self._scan(model.name)
         for message in found.values():
             model.served(message.seq, message.subject, message.headers, message.data, asked_s)
             if message.seq in gone:
                 model.fail(f"{message.seq} was {model.must_be_gone(message.seq)} and is back")
+        for writer, confirmed in written:
+            writer.audit(confirmed)
         for copy in self.topology.copies:
             if copy.target is model:
                 self._copied(copy, found)

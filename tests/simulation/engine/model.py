@@ -136,7 +136,7 @@ class StreamModel:
             return "the stream may have been made again"
         if seq in self.deletable:
             return "deleted"
-        if any(self._may_have_purged(purge, message) for purge in self.purges):
+        if self.may_be_purged(message):
             return "purged"
         if config.get("storage") == "memory":
             return "memory"
@@ -162,6 +162,10 @@ class StreamModel:
         ):
             return "acknowledged by all"
         return ""
+
+    def may_be_purged(self, message: Sent) -> bool:
+        """Return whether a purge may have removed a message, wherever it was stored."""
+        return any(self._may_have_purged(purge, message) for purge in self.purges)
 
     def _may_have_purged(self, purge: Purge, message: Sent) -> bool:
         end = min(purge.done_s, purge.asked_s + LATE_S, self.world.deaths.get(purge.life, math.inf))

@@ -12,12 +12,14 @@ from headwater.delivery.consumers import StreamConsumers
 from headwater.delivery.state import ConsumerState
 from headwater.delivery.state_recorder import StateRecorder
 from headwater.disk import RealAppendFile, RealDisk
+from headwater.errors import ApiError
 from headwater.log import log, segment
 from headwater.log.log import Log
 from headwater.log.segment import records
 from headwater.model.gaps import Gaps
 from headwater.stan.journal import Journal
 from headwater.stream import notes
+from headwater.stream.bulk.bulk import StreamBulk
 from headwater.stream.committer import Committer
 from headwater.stream.ledger import Ledger
 from headwater.stream.publishing.dedupe import DedupeWindow
@@ -240,6 +242,31 @@ def unchecked_batches() -> None:
         _replace(module, "is_intact", lambda encoded: True)
 
 
+def unrecorded_batch() -> None:
+    """Store the messages of a bulk write without the record of their query."""
+    changes: Callable[..., Any] = StreamBulk._changes
+
+    def forgotten(self: Any, name: str, batch: int, count: int) -> Any:
+        return {name: b""} if count % 2 else changes(self, name, batch, count)
+
+    _replace(StreamBulk, "_changes", forgotten)
+
+
+def early_discard() -> None:
+    """Remove the files of a bulk write whether the log names them or not, whenever a commit fails."""
+    commit: Callable[..., Any] = StreamBulk.commit
+
+    async def careless(self: Any, name: str, batch: int, files: Any) -> Any:
+        try:
+            return await commit(self, name, batch, files)
+        except ApiError:
+            for file in files:
+                self._store.staging.discard(file.adopted.name)
+            raise
+
+    _replace(StreamBulk, "commit", careless)
+
+
 MUTATIONS = {
     "no_file_sync": Mutation(
         no_file_sync, "acknowledged|was served|is offline|gave sequence|ends at|holds|delivered again"
@@ -266,5 +293,7 @@ MUTATIONS = {
     "silent_gap": Mutation(silent_gap, "in no gap"),
     "unsynced_catalogue": Mutation(unsynced_catalogue, "it can only be|answers|does not start|offline"),
     "unchecked_batches": Mutation(unchecked_batches, "nobody offered|is offline|does not start|offered"),
+    "unrecorded_batch": Mutation(unrecorded_batch, "is stored again|said to be|and at|is stored at"),
+    "early_discard": Mutation(early_discard, "is offline|stalled|gone"),
     "stuck_committer": Mutation(stuck_committer, "takes no messages|stalled"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from simulation.engine.bulk_writer import BulkWriter
 from simulation.engine.churn import Churn
 from simulation.engine.clients import (
     Actor,
@@ -35,6 +36,7 @@ class Topology:
         self.takers: list[Taker] = []
         self.ordered: list[Ordered] = []
         self.publishers: list[Publisher] = []
+        self.bulk: list[BulkWriter] = []
         self.stan = StanClient(world)
         self.churns = [Churn(world, "CH0"), Churn(world, "CH1")]
 
@@ -61,6 +63,11 @@ class Topology:
         await self._stream("EVT", retention="interest")
         # Of some bursts, the first messages are gone before they can be copied.
         await self._stream("ROL", max_msgs=4)
+        # With a limit per subject, bulk writes are stored message by message, without it as files.
+        await self._stream("BLK", compression=compression, allow_direct=True)
+        await self._stream("BLR", max_msgs_per_subject=100_000)
+        await self._copy("BLC", "BLK", is_mirror=rng.random() < 0.5)
+        self.bulk = [BulkWriter(self.world, self.streams[name]) for name in ("BLK", "BLR")]
         await self._copy("MIR", "LIM", is_mirror=True, compression=compression)
         await self._copy("SINK", "JOB", is_mirror=False, compression=compression)
         await self._copy("EVTM", "EVT", is_mirror=rng.random() < 0.5)
@@ -70,6 +77,7 @@ class Topology:
         await self._pull("LIM", "pa", acks_all=True)
         await self._push("LIM", "u1", queue="group" if rng.random() < 0.5 else "")
         await self._pull("MIR", "m1")
+        await self._pull("BLK", "b1")
         await self._pull("AGE", "a1")
         if rng.random() < 0.5:
             await self._pull("QUE", "w")
@@ -152,9 +160,10 @@ class Topology:
     def actors(self) -> list[Actor]:
         """Return all clients."""
         plain = [m for m in self.streams.values() if not m.is_copy]
-        purged = [m for m in plain if m.name in ("LIM", "KV_b")]
+        purged = [m for m in plain if m.name in ("LIM", "KV_b", "BLK")]
         return [
             *self.publishers,
+            *self.bulk,
             *self.takers,
             *self.ordered,
             Reader(self.world, [m for m in plain if not m.copies or m.keeps_by_limits]),
