@@ -59,6 +59,7 @@ Error
 ├── SinkError                   the engine refuses a bulk write [spark.bulk_client]
 ├── SparkLostError              the Spark session has ended [replication.spark]
 ├── SparkMissingError           Spark or Java is not installed [replication.spark]
+├── SparkStartError             Spark does not start for a command [spark.quiet_session]
 ├── UnprovenError               a message lacks a valid proof of the secret [replication.proof]
 │   NATS Streaming
 ├── MalformedError              the bytes are not a NATS Streaming message [wire.stan_messages]
@@ -73,7 +74,7 @@ Error
 ├── EngineMissingError          a query library is not installed [lake.scanning]
 ├── LinkStateError              a link between sites stays up or down [site.outage_switch]
 ├── NotReadyError               a site lacks something, or it is in use [site.readiness]
-├── QueryFailedError            DuckDB does not run a query [lake.stream_sql]
+├── QueryFailedError            DuckDB or Spark does not run a query [spark.session_query]
 ├── QueryRefusedError           SQL that the console does not run [console.query_guard]
 └── UnreachableError            no server or no JetStream answers a client [client.jetstream_api]
 """

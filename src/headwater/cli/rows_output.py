@@ -28,9 +28,9 @@ MOST_SHOWN = 1000
 
 def write_rows(rows: pa.RecordBatchReader, format: str, output: Path | None) -> None:
     """Write all rows; a file is complete or does not exist."""
+    check_output(format, output)
     if format == "parquet":
-        if output is None:
-            raise SettingsError("Parquet is not text: pass --output FILE")
+        assert output is not None
         with _finished(output) as path, pq.ParquetWriter(path, rows.schema) as writer:
             for batch in rows:
                 writer.write_batch(batch)
@@ -40,6 +40,12 @@ def write_rows(rows: pa.RecordBatchReader, format: str, output: Path | None) -> 
         return
     with _finished(output) as path, path.open("w", encoding="utf-8", newline="") as file:
         _write_text(rows, format, file)
+
+
+def check_output(format: str, output: Path | None) -> None:
+    """Refuse a format that the output cannot have, before a query runs."""
+    if format == "parquet" and output is None:
+        raise SettingsError("Parquet is not text: pass --output FILE")
 
 
 def plain(value: Any) -> Any:

@@ -40,15 +40,19 @@ def register(spark: Any, place: str | Path, *, account: str | None = None, **opt
     typed fields in `data`, and `_corrupt`. A view shows its stream as it is when it is first used: call this
     again to see newer messages.
     """
-    from headwater.spark.decoding import decode
-
     streams = streams_of(place, options, account)
     for stream in streams:
-        frame = spark.read.format("headwater").options(**stream.options).load()
-        if stream.schema is not None:
-            frame = decode(frame, "json", stream.schema)
+        frame = frame_of(spark, stream.options, stream.schema)
         frame.createOrReplaceTempView("`" + stream.name.replace("`", "``") + "`")
     return [stream.name for stream in streams]
+
+
+def frame_of(spark: Any, options: Mapping[str, str], schema: Any) -> Any:
+    """Return the DataFrame of a stream, decoded if it has a JSON Schema."""
+    from headwater.spark.decoding import decode
+
+    frame = spark.read.format("headwater").options(**options).load()
+    return frame if schema is None else decode(frame, "json", schema)
 
 
 def streams_of(

@@ -1,4 +1,4 @@
-"""SQL over streams on DuckDB, without a JVM: each stream is a table, typed if it has a schema."""
+"""SQL over streams, on DuckDB without a JVM or on Spark: each stream is a table, typed if it has a schema."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.errors import Error
 from headwater.lake.dataset import StreamDataset
 from headwater.lake.scanning import EngineMissingError
-from headwater.model.payload_schema import type_of
-
-
-class QueryFailedError(Error):
-    """DuckDB does not run a query; the text is DuckDB's."""
+from headwater.lake.spark_views import frame_of
+from headwater.model.payload_schema import PayloadType, type_of
+from headwater.spark.session_query import QueryFailedError, query
 
 
 @dataclass(frozen=True)
@@ -28,6 +25,18 @@ class StreamQuerySource:
     schema: Any = None
     """The JSON Schema of its payload, if it has one."""
 
+
+_JSON_TYPES = {
+    "integer": ("BIGINT", "UBIGINT"),
+    "number": ("BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "VARCHAR"),
+    "boolean": ("BOOLEAN",),
+    "time": ("VARCHAR",),
+    "list": ("ARRAY",),
+    "object": ("OBJECT",),
+}
+"""By kind of a field, the types that DuckDB finds in JSON."""
+_NUMBER_WORDS = ("NaN", "Infinity", "+Infinity", "-Infinity", "INF", "+INF", "-INF")
+"""Texts that are numbers for Spark."""
 
 FindStream = Callable[[str], StreamQuerySource | None]
 """Returns the stream of a table's name, or None if there is none."""
@@ -54,6 +63,16 @@ def run(sql: str, find: FindStream) -> pa.RecordBatchReader:
         raise QueryFailedError(str(error)) from None
 
 
+def run_on_spark(sql: str, find: FindStream, spark: Any, most: int | None = None) -> pa.RecordBatchReader:
+    """Return the rows of a query in a Spark session, at most as many as asked for."""
+
+    def frame(name: str) -> Any:
+        stream = find(name)
+        return None if stream is None else frame_of(spark, stream.options, stream.schema)
+
+    return query(spark, sql, frame, most)
+
+
 def typed_view(schema: Any, source: str) -> str:
     """Return the SELECT of a stream whose payload is decoded by its schema.
 
@@ -61,7 +80,7 @@ def typed_view(schema: Any, source: str) -> str:
     """
     kind = type_of(schema)
     structure = _text(json.dumps(kind.duckdb()))
-    wrong = " OR ".join(["json_type(j) <> 'OBJECT'", *(_is_wrong(name) for name, _ in kind.fields)])
+    wrong = " OR ".join(["json_type(j) <> 'OBJECT'", *(_is_wrong("j", *field) for field in kind.fields)])
     return (
         f"SELECT seq, subject, time, nanos, headers, CASE WHEN NOT is_corrupt THEN v END AS data, "
         f"CASE WHEN is_corrupt THEN raw END AS _corrupt FROM (SELECT *, coalesce({wrong}, true) AS is_corrupt"
@@ -70,10 +89,35 @@ def typed_view(schema: Any, source: str) -> str:
     )
 
 
-def _is_wrong(name: str) -> str:
-    """Return the condition that a field is there and has another type."""
-    path = _text(f"$.{json.dumps(name, ensure_ascii=False)}")
-    return f"(v.{_name(name)} IS NULL AND coalesce(json_type(j, {path}), 'NULL') <> 'NULL')"
+def _is_wrong(inside: str, name: str, kind: PayloadType) -> str:
+    """Return the condition that a field of a JSON value is there and has another type."""
+    return _has_other_type(f"({inside} -> {_text(f'$.{json.dumps(name, ensure_ascii=False)}')})", kind)
+
+
+def _has_other_type(value: str, kind: PayloadType, depth: int = 0) -> str:
+    """Return the condition that a JSON value is neither null nor of this type.
+
+    DuckDB converts what it can: the text "7" to a number, 7.5 to 8. Spark takes such payload as corrupt.
+    """
+    if kind.kind in ("string", "json"):
+        return "false"
+    found = f"coalesce(json_type({value}), 'NULL')"
+    wrong = f"{found} NOT IN ('NULL', {', '.join(map(_text, _JSON_TYPES[kind.kind]))})"
+    if kind.item is not None:
+        inside = _has_other_type(f"x{depth}", kind.item, depth + 1)
+        return (
+            f"({wrong} OR ({found} = 'ARRAY' AND "
+            f"len(list_filter(TRY_CAST({value} AS JSON[]), lambda x{depth}: {inside})) > 0))"
+        )
+    if kind.kind == "object":
+        return "(" + " OR ".join([wrong, *(_is_wrong(value, *field) for field in kind.fields)]) + ")"
+    if kind.kind == "boolean":
+        return f"({wrong})"
+    text = f"({value} ->> '$')"
+    if kind.kind == "number":
+        words = ", ".join(map(_text, _NUMBER_WORDS))
+        wrong = f"{found} = 'VARCHAR' AND {text} NOT IN ({words}) OR {wrong}"
+    return f"({wrong} OR {found} <> 'NULL' AND TRY_CAST({text} AS {kind.duckdb()}) IS NULL)"
 
 
 def _text(value: str) -> str:

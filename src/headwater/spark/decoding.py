@@ -53,7 +53,7 @@ def decode(
 
 def _json(frame: DataFrame, schema: PayloadSchema, column: str) -> DataFrame:
     ddl = _inferred(frame, column) if schema == INFER else _ddl(schema)
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _INSIDE}
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _INSIDE, "allowSingleQuotes": "false"}
     return _parsed(frame, column, lambda text: F.from_json(text, _marked(ddl), options))
 
 
