@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from headwater.disk import RealDisk
-from headwater.lake.stream_sql import QueryFailedError, StreamQuerySource, run
+from headwater.lake.stream_sql import StreamQuerySource, run
 from headwater.model.message import Message
+from headwater.spark.session_query import QueryFailedError
 from headwater.table import Table
 from table.samples import TS, columns_of
 
