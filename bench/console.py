@@ -14,7 +14,7 @@ from statistics import median
 import nats
 import psutil
 from nats.js.api import StreamSource
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from browsers import PATIENCE_MS, browser, visitor
 from engines import RunningEngine
@@ -42,18 +42,31 @@ def fetched(address: str) -> tuple[float, int]:
         return time.perf_counter() - began, len(answer.read())
 
 
+def expect_list(page: Page, streams: int) -> None:
+    """Wait until the page has all streams and shows the first rows; the others are drawn when one scrolls."""
+    expect(page.locator("#count")).to_have_text(f"{streams:,} of {streams:,} streams")
+    page.locator("#table tbody tr").first.wait_for()
+
+
 def watch(address: str, streams: int, console: psutil.Process, engine: psutil.Process) -> dict[str, object]:
     """Return what a browser sees in a minute, and what both processes used meanwhile."""
     with browser() as running, visitor(running) as page:
         expect.set_options(timeout=PATIENCE_MS * 3)
         began = time.perf_counter()
         page.goto(f"{address}/streams")
-        expect(page.locator("#table tbody tr")).to_have_count(streams)
+        expect_list(page, streams)
         cold_s = time.perf_counter() - began
         began = time.perf_counter()
         page.reload()
-        expect(page.locator("#table tbody tr")).to_have_count(streams)
+        expect_list(page, streams)
         warm_s = time.perf_counter() - began
+        began = time.perf_counter()
+        while page.locator("button.more").is_visible():
+            page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        expect(page.locator("#table tbody tr")).to_have_count(streams)
+        scrolled_s = time.perf_counter() - began
+        page.reload()
+        expect_list(page, streams)
         first = int(page.locator("body").get_attribute("data-updates") or 0)
         used = sum(console.cpu_times()[:2]), sum(engine.cpu_times()[:2])
         page.wait_for_timeout(WATCHED_S * 1000)
@@ -61,6 +74,7 @@ def watch(address: str, streams: int, console: psutil.Process, engine: psutil.Pr
         return {
             "first page, s": round(cold_s, 2),
             "page again, s": round(warm_s, 2),
+            "scrolled to the last row, s": round(scrolled_s, 2),
             "updates a second": round(updates / WATCHED_S, 2),
             "console CPU, %": round((sum(console.cpu_times()[:2]) - used[0]) / WATCHED_S * 100, 1),
             "engine CPU while watched, %": round(

@@ -26,7 +26,13 @@ PAGES = {
     "engine": "/engine",
     "attention": "/attention",
     "messages": "/messages/lake/ARCHIVE",
+    "message": "/messages/lake/ARCHIVE/1",
     "query": "/query",
+    "history": "/history",
+    "warnings": "/warnings",
+    "changes": "/changes",
+    "change-stream": "/changes/lake/CLICKS",
+    "change-consumer": "/changes/lake/CLICKS/consumers/dashboard",
 }
 SHOWN = {
     ("map", "wide", "light"),
@@ -38,7 +44,7 @@ SHOWN = {
     ("query", "wide", "light"),
 }
 """The pictures in the guide to the console."""
-STILL = ("messages", "query")
+STILL = ("messages", "message", "query", "history", "warnings", "changes", "change-stream", "change-consumer")
 """Pages that have no live updates."""
 QUESTION = (
     "SELECT subject, count(*) AS messages, max(seq) AS last FROM archive GROUP BY subject ORDER BY subject"
@@ -70,10 +76,15 @@ def main(wanted: list[str]) -> None:
     takes_all = wanted[:1] == ["all"]
     into = Path(wanted[1]) if takes_all else IMAGES
     into.mkdir(exist_ok=True, parents=True)
-    looks: list[tuple[tuple[int, int], Scheme]] = [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")]
+    looks: list[tuple[tuple[int, int], Scheme]] = [
+        (WIDE, "light"),
+        (WIDE, "dark"),
+        (NARROW, "light"),
+        (NARROW, "dark"),
+    ]
     with tempfile.TemporaryDirectory() as folder, browser() as running:
         with console_stage(Path(folder), hostile=False, keep_publishing=True) as stage:
-            address = stage.console("--store", str(stage.directory / "lake" / "store"))
+            address = stage.console("--allow-changes", "--store", str(stage.directory / "lake" / "store"))
             wait_for_plots(running, address)
             for name in PAGES:
                 for size, scheme in looks:

@@ -65,3 +65,25 @@ async def test_why_nothing_can_be_stored_is_shown_on_request(tmp_path: Path) -> 
         assert "the disk is full" in shown["headwater"]["error"]
         other = b"NATS/1.0\r\nOther: 1\r\n\r\n"
         assert "headwater" not in await door.asker.ask("STREAM.INFO.S", headers=other)
+
+
+async def test_a_list_follows_every_change_of_a_stream(ask: Asker) -> None:
+    await ask.ask("STREAM.CREATE.S", S)
+    requests = (
+        ("STREAM.PURGE.S", None),
+        (
+            "CONSUMER.DURABLE.CREATE.S.C",
+            {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}},
+        ),
+        ("STREAM.UPDATE.S", {**S, "max_msgs": 5}),
+        ("STREAM.MSG.DELETE.S", {"seq": 2}),
+    )
+    for subject, body in requests:
+        for _ in range(3):
+            await ask.publish("s.a", b"x")
+        await ask.ask(subject, body)
+        listed = (await ask.ask("STREAM.LIST"))["streams"][0]
+        shown = await ask.ask("STREAM.INFO.S")
+        assert listed["state"] == shown["state"]
+        assert listed["config"]["max_msgs"] == shown["config"]["max_msgs"]
+        assert listed.keys() == shown.keys() - {"cluster", "type", "total", "offset", "limit"}

@@ -12,6 +12,7 @@ from client.clients import fill, jetstream_of, nats_mirror
 from headwater import AsyncClient, CatchUpError, Error, Phase, connect
 from headwater.bus.free_port import free_port
 from headwater.client.jetstream_api import UnreachableError
+from headwater.upstreams.upstreams import NO_REPLICATOR_YET
 from servers import nats_server
 from waits import until
 
@@ -86,7 +87,7 @@ async def test_a_copy_that_nothing_copies_is_not_caught_up(tmp_path: Path) -> No
         await seen(client)
         with pytest.raises(CatchUpError, match=r"COPY has not caught up after .*3 messages behind") as caught:
             await client.catch_up("COPY", within=0.3)
-        assert caught.value.reasons == ("ORDERS: 3 messages behind",)
+        assert caught.value.reasons == (f"ORDERS: 3 messages behind, {NO_REPLICATOR_YET}",)
         with pytest.raises(CatchUpError):
             await client.catch_up("COPY", within=0)
 

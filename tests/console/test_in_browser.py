@@ -181,3 +181,33 @@ def test_a_login_is_needed_where_a_token_is_set(
         is_live(page)
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_label("Token")).to_be_visible()
+
+
+LONG_TABLE = """async () => {
+  const { Table } = await import("/static/table.js");
+  const place = document.createElement("div");
+  place.id = "long";
+  document.querySelector("main").replaceChildren(place);
+  const columns = [{ key: "name", title: "Name" }, { key: "size", title: "Size" }];
+  window.long = new Table(place, columns, { search: (row) => row.name });
+  const rows = Array.from({ length: 1000 }, (_, size) => [`row ${String(size).padStart(4, "0")}`, size]);
+  window.long.show(Object.fromEntries(rows.map(([name, size]) => [name, { name, size }])));
+}"""
+
+
+def test_a_long_table_draws_rows_when_their_place_comes_near(page: Page, address: str) -> None:
+    page.goto(f"{address}/messages")
+    page.evaluate(LONG_TABLE)
+    rows, more = page.locator("#long tbody tr"), page.locator("#long .more")
+    expect(more).to_be_visible()
+    assert rows.count() < 500
+    page.locator("#long th button", has_text="Size").click()
+    expect(rows.first).to_contain_text("row 0999")
+    page.evaluate("long.narrow('row 0003')")
+    expect(rows).to_have_count(1)
+    expect(more).to_be_hidden()
+    page.evaluate("long.narrow('')")
+    while more.is_visible():
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    expect(rows).to_have_count(1000)
+    expect(rows.last).to_contain_text("row 0000")

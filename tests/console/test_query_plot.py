@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.console.query_plot import MOST_LINES, MOST_POINTS, plot_of
+from headwater.console.query_plot import MOST_LINES, MOST_POINTS, SMALL, plot_of
 
 
 def test_numbers_are_lines_over_the_first_column() -> None:
@@ -42,3 +42,23 @@ def test_lines_and_points_are_bounded() -> None:
     assert found is not None
     assert len(found.lines) == MOST_LINES
     assert len(found.lines[0].points.split()) <= MOST_POINTS
+
+
+def test_numbers_next_to_an_axis_are_short() -> None:
+    for high, shown in (
+        (838.297, "838"),
+        (0.110251, "0.11"),
+        (32_180, "32.2k"),
+        (4_180, "4,180"),
+        (5e9, "5G"),
+    ):
+        found = plot_of(["t", "n"], [(1, 0), (2, high)])
+        assert found is not None
+        assert found.high == shown
+
+
+def test_a_small_plot_has_its_own_frame() -> None:
+    found = plot_of(["t", "n"], [(1, 0), (2, 1)], SMALL)
+    assert found is not None
+    left, right, top, bottom = found.frame
+    assert found.lines[0].points == f"{left:.1f},{bottom:.1f} {right:.1f},{top:.1f}"

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headwater.client.connection_settings import ConnectionSettings
-from headwater.console.sampler import LONGEST_S, READ_SHARE, Sampler, pace_s
+from headwater.console.sampler import LONGEST_S, READ_SHARE, STREAM_S, Sampler, pace_s
 from headwater.console.watched_site import WatchedSite
 from headwater.errors import Error
 
@@ -54,3 +54,5 @@ def test_a_site_that_takes_long_to_read_is_read_less_often() -> None:
     assert pace_s(1.0, 1.0) == 1.0 / READ_SHARE
     assert pace_s(1.0, 20.0) == LONGEST_S
     assert pace_s(1.0, 2 * LONGEST_S) == 2 * LONGEST_S
+    assert pace_s(1.0, 0.01, streams=1000) == 1000 * STREAM_S
+    assert pace_s(1.0, 0.01, streams=100_000) == LONGEST_S

@@ -73,3 +73,19 @@ async def test_pages_that_take_long_are_read_less_often_than_the_streams(
         await reader.read()
         assert len(read) == 2
         await connection.close()
+
+
+async def test_the_account_is_read_less_often_than_the_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_reader, "ACCOUNT_S", 3600.0)
+    async with nats_server(jetstream=True) as server:
+        connection = SiteConnection(WatchedSite("a", ConnectionSettings(server=server.client_url)))
+        reader = SiteReader(connection)
+        first = await reader.read()
+        client = await nats.connect(server.client_url)
+        await client.jetstream().add_stream(name="A", subjects=["a"])
+        second = await reader.read()
+        assert (second.account, list(second.streams)) == (first.account, ["A"])
+        monkeypatch.setattr(reader, "_account_due_s", 0.0)
+        assert (await reader.read()).account["streams"] == 1
+        await client.close()
+        await connection.close()

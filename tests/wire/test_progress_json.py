@@ -23,6 +23,7 @@ def test_everything_that_is_known_is_said() -> None:
     shown = progress_json(
         Progress(
             phase=Phase.RETRYING,
+            waiting="for a reason",
             seq=50,
             origin_last_seq=200,
             began_seq=0,
@@ -42,6 +43,7 @@ def test_everything_that_is_known_is_said() -> None:
     )
     assert shown == {
         "phase": "retrying",
+        "waiting": "for a reason",
         "seq": 50,
         "origin_last_seq": 200,
         "done": 0.25,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from headwater.api.advisories import Advisories
 from headwater.api.bulk_writes import BulkWrites
 from headwater.api.config_texts import ConfigTexts
+from headwater.api.info_texts import InfoTexts
 from headwater.api.transfers import Transfers
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
@@ -45,6 +46,7 @@ class ApiContext:
     """Returns the servers that keep copies of the store's journal, besides the leader."""
     counters: RequestCounts = field(default_factory=RequestCounts)
     config_texts: ConfigTexts = field(default_factory=ConfigTexts)
+    info_texts: InfoTexts = field(default_factory=InfoTexts)
 
     def count(self, error: ApiError | None) -> None:
         """Count an answer."""

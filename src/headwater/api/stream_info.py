@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from headwater.api.cluster_info import cluster_info
 from headwater.api.context import ApiContext
+from headwater.api.info_texts import InfoBasis
 from headwater.api.request import API_LEVEL, VERSION
 from headwater.model.stream import StreamConfig, StreamState
 from headwater.model.times import format_time
@@ -27,11 +30,7 @@ async def stream_info(
 ) -> Json:
     """Return the StreamInfo; its parts depend on the request, as in nats-server."""
     state = await stream.reading.state() if state is None else state
-    info: Json = {
-        "config": _versioned(stream.config) if versions else context.config_texts.of(stream),
-        "created": format_time(stream.created_ns),
-        "state": {**state_json(state), "consumer_count": context.consumers.count(stream)},
-    }
+    info = _own_info(context, stream, state, versions=versions)
     if domain and context.domain_name:
         info["domain"] = context.domain_name
     # A single server shows the leader when asked for one stream. A cluster always shows it.
@@ -49,6 +48,29 @@ async def stream_info(
         info[EXTENSION] = {**info.get(EXTENSION, {}), "write": _writing(stream)}
     info["ts"] = format_time(context.clock.now_ns())
     return info
+
+
+def listed_info(context: ApiContext, stream: Stream, now: str) -> msgspec.Raw | None:
+    """Return the info of a stream for a list, if no part of it has to be waited for."""
+    if context.cluster_name or stream.failure or context.upstreams.of(stream.name):
+        return None
+    state = stream.reading.settled_state()
+    if state is None:
+        return None
+    domain = {"domain": context.domain_name} if context.domain_name else {}
+    basis = InfoBasis(stream.config, state, context.consumers.count(stream))
+    return context.info_texts.of(
+        stream, basis, now, lambda: {**_own_info(context, stream, state, versions=False), **domain}
+    )
+
+
+def _own_info(context: ApiContext, stream: Stream, state: StreamState, *, versions: bool) -> Json:
+    """Return what an info says of the stream itself."""
+    return {
+        "config": _versioned(stream.config) if versions else context.config_texts.of(stream),
+        "created": format_time(stream.created_ns),
+        "state": {**state_json(state), "consumer_count": context.consumers.count(stream)},
+    }
 
 
 def _versioned(config: StreamConfig) -> Json:

@@ -9,10 +9,11 @@ import msgspec
 from headwater.api.context import ApiContext
 from headwater.api.paging import LIST_LIMIT, NAMES_LIMIT, SUBJECTS_LIMIT, fitting, page
 from headwater.api.request import Request
-from headwater.api.stream_info import stream_info
+from headwater.api.stream_info import listed_info, stream_info
 from headwater.control.rules import ConsumerBounds
 from headwater.errors import api_error
 from headwater.model.stream import MAX_SEQUENCE
+from headwater.model.times import format_time
 from headwater.stream.stream import Stream
 from headwater.stream.subjects import in_order
 from headwater.wire.go_json import boolean, int_, string, uint64
@@ -74,11 +75,17 @@ async def list_(context: ApiContext, request: Request) -> Json:
     found = context.domain.names(asked.get("subject", ""))
     shown, paging = page(found, asked.get("offset", 0), LIST_LIMIT)
     streams = [stream for name in shown if (stream := context.domain.find(name)) is not None]
+    now = format_time(context.clock.now_ns())
+    texts = {
+        stream.name: text for stream in streams if (text := listed_info(context, stream, now)) is not None
+    }
     answers = await context.domain.late.ask(
-        streams, lambda stream: stream_info(context, stream, versions=False, progress=request.wants_progress)
+        (stream for stream in streams if stream.name not in texts),
+        lambda stream: stream_info(context, stream, versions=False, progress=request.wants_progress),
     )
     # Encoded here for their sizes, and not again in the answer.
-    infos = [msgspec.Raw(_ENCODER.encode(answers.given[name])) for name in shown if name in answers.given]
+    texts |= {name: msgspec.Raw(_ENCODER.encode(info)) for name, info in answers.given.items()}
+    infos = [texts[name] for name in shown if name in texts]
     sizes = [len(info) + 1 for info in infos]
     fit = fitting(sizes, context.connection.max_payload - _ENVELOPE_BYTES)
     if fit < len(infos):

@@ -11,6 +11,7 @@ import msgspec
 from rich.text import Text
 
 from headwater.cli.client import Caller
+from headwater.cli.config_units import without_units
 from headwater.cli.render import show
 from headwater.cli.session import Json
 from headwater.errors import SettingsError
@@ -32,7 +33,7 @@ def read_config(path: Path, kind: str) -> Json:
     except msgspec.DecodeError as error:
         raise SettingsError(f"{path} is not a {kind} config: {error}") from None
     inner = held.get("config")
-    return inner if isinstance(inner, dict) else held
+    return without_units(inner if isinstance(inner, dict) else held)
 
 
 def edited(config: Json) -> Json:
@@ -44,7 +45,7 @@ def edited(config: Json) -> Json:
         changed: Json = json.loads(text)
     except ValueError as error:
         raise SettingsError(f"the edited text is not JSON: {error}; nothing was changed") from None
-    return changed
+    return without_units(changed)
 
 
 def is_changed(caller: Caller, before: Json, after: Json, *, dry_run: bool) -> bool:

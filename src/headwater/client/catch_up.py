@@ -114,7 +114,8 @@ class CatchUp:
         contact = self._contacts.setdefault(index, _Contact())
         lasts = contact.lasts(upstream.silent_s, asked_s, answered_s)
         if behind := upstream.last_known_lag:
-            return f"{name}: {counted(behind, 'message')} behind"
+            reason = f"{name}: {counted(behind, 'message')} behind"
+            return f"{reason}, {upstream.waiting}" if upstream.waiting else reason
         return "" if lasts else f"{name}: its origin was first seen less than a second ago"
 
 

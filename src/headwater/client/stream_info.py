@@ -59,6 +59,8 @@ class UpstreamInfo:
     """Why nothing is copied."""
     error_code: int | None
     """The `err_code` of that error."""
+    waiting: str | None = None
+    """What it waits for before anything is copied, for example that Spark starts; None if for nothing."""
     phase: Phase | None = None
     seq: int | None = None
     """The origin's sequence up to which all matching messages were copied."""
@@ -172,6 +174,7 @@ def _progress(progress: Json) -> dict[str, Any]:
     """Return the fields that only an engine reports."""
     rate, gaps = progress.get("rate") or {}, progress.get("gaps") or {}
     return {
+        "waiting": progress.get("waiting") or None,
         "phase": _phase(progress.get("phase")),
         "seq": progress.get("seq"),
         "origin_last_seq": progress.get("origin_last_seq"),

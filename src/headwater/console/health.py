@@ -32,7 +32,8 @@ def upstream_health(upstream: UpstreamInfo) -> HealthLevel:
     if upstream.lag is None:
         return HealthLevel(UNKNOWN, "the origin has not answered yet")
     if upstream.phase is Phase.CATCHING_UP or (upstream.phase is None and upstream.lag > 0):
-        return HealthLevel(BUSY, f"{upstream.lag} messages are not copied yet")
+        waiting = f": {upstream.waiting}" if upstream.waiting else ""
+        return HealthLevel(BUSY, f"{upstream.lag} messages are not copied yet{waiting}")
     return HealthLevel(GOOD)
 
 

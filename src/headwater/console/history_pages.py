@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from headwater.console.application import console_of
 from headwater.console.monitored_pages import asked_page, moment
-from headwater.console.query_plot import QueryPlot, plot_of
+from headwater.console.query_plot import SMALL, QueryPlot, plot_of
 from headwater.console.rendering import render
 from headwater.console.sampler import SampledSite
 from headwater.errors import Error
@@ -75,7 +75,7 @@ def charts(answer: Any) -> list[tuple[str, QueryPlot]]:
     for title, column, change in CHARTS:
         if column in columns:
             points = change(_points(rows, columns.index("time"), columns.index(column)))
-            plot = plot_of(["time", title], [(moment(at), value) for at, value in points])
+            plot = plot_of(["time", title], [(moment(at), value) for at, value in points], SMALL)
             if plot is not None:
                 found.append((title, plot))
     return found

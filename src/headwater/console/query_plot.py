@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-WIDTH, HEIGHT = 720, 220
-LEFT, RIGHT, TOP, BOTTOM = 70, 10, 10, 24
+BROAD = (720, 220)
+SMALL = (400, 150)
+"""Width and height; a small plot has room for two or three next to it."""
+LEFT, RIGHT, TOP, BOTTOM = 58, 10, 10, 24
+UNITS = ((1e9, "G"), (1e6, "M"), (1e4, "k"))
 MOST_LINES = 3
 MOST_POINTS = 500
 
@@ -32,11 +35,18 @@ class QueryPlot:
     first: str
     last: str
     """What stands at the ends of the axes."""
-    width: int = WIDTH
-    height: int = HEIGHT
+    width: int
+    height: int
+
+    @property
+    def frame(self) -> tuple[int, int, int, int]:
+        """Return the left, right, upper and lower edge of the room for lines."""
+        return LEFT, self.width - RIGHT, TOP, self.height - BOTTOM
 
 
-def plot_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> QueryPlot | None:
+def plot_of(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], size: tuple[int, int] = BROAD
+) -> QueryPlot | None:
     """Return a plot of the numeric columns; None if there are none, or fewer than two rows."""
     if len(rows) < 2:
         return None
@@ -51,10 +61,19 @@ def plot_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> QueryPlot 
     values = [row[place] for row in rows for place in shown if row[place] is not None]
     low, high = min(0.0, *map(float, values)), max(0.0, *map(float, values))
     lines = tuple(
-        PlotLine(columns[place], _points(xs, [row[place] for row in rows], low, high)) for place in shown
+        PlotLine(columns[place], _points(xs, [row[place] for row in rows], low, high, size))
+        for place in shown
     )
     labels = [str(rows[0][0]), str(rows[-1][0])] if across else ["1", str(len(rows))]
-    return QueryPlot(lines, f"{low:g}", f"{high:g}", labels[0][:30], labels[1][:30])
+    return QueryPlot(lines, _label(low), _label(high), labels[0][:30], labels[1][:30], *size)
+
+
+def _label(value: float) -> str:
+    """Return a number in three digits, which is what fits next to an axis."""
+    for unit, sign in UNITS:
+        if abs(value) >= unit:
+            return f"{value / (1e3 if sign == 'k' else unit):.3g}{sign}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:
@@ -83,11 +102,13 @@ def _place(value: Any) -> float | None:
         return None
 
 
-def _points(xs: Sequence[float], values: Sequence[Any], low: float, high: float) -> str:
+def _points(
+    xs: Sequence[float], values: Sequence[Any], low: float, high: float, size: tuple[int, int]
+) -> str:
     """Return the points of a line, thinned to a number that can be seen."""
     step = max(len(xs) // MOST_POINTS, 1)
     across, up = (xs[-1] - xs[0]) or 1.0, (high - low) or 1.0
-    width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    width, height = size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM
     return " ".join(
         f"{LEFT + (x - xs[0]) / across * width:.1f},{TOP + (high - float(value)) / up * height:.1f}"
         for x, value in list(zip(xs, values, strict=True))[::step]

@@ -18,7 +18,9 @@ from headwater.errors import Error
 CONSUMER_LISTS_PER_READ = 40
 """How many streams are asked for their consumers at each read; the others have their turn later."""
 AT_ONCE = 8
-PAGES_SHARE = 0.02
+ACCOUNT_S = 5.0
+"""The account's limits and totals are not older than this: an engine adds up all its streams for them."""
+PAGES_SHARE = 0.005
 """The share of time for which an engine's pages may be read: metrics of many streams are long."""
 PAGES_LONGEST_S = 30.0
 """The pages are not older than this, and the time of a read."""
@@ -33,6 +35,9 @@ class SiteReader:
         url = connection.site.monitoring_url
         self.monitoring = MonitoringClient(url) if url else None
         """None if no address is known."""
+        self._known_account: Json = {}
+        self._account_due_s = 0.0
+        """When the account is read again, by the monotonic clock."""
         self._pages: dict[str, Any] = {}
         """The parts of a snapshot that were read last from the engine's pages."""
         self._pages_due_s = 0.0
@@ -51,7 +56,7 @@ class SiteReader:
 
     async def _read(self) -> SiteSnapshot:
         api = await self.connection.api()
-        account = await api.request("INFO")
+        account = await self._account(api)
         listed, offline = await _streams(api)
         monitored = await self._monitored()
         return SiteSnapshot(
@@ -64,6 +69,13 @@ class SiteReader:
             server=_server_of(api),
             **monitored,
         )
+
+    async def _account(self, api: JetStreamApi) -> Json:
+        now_s = time.monotonic()
+        if now_s >= self._account_due_s or self._last.error:
+            self._known_account = await api.request("INFO")
+            self._account_due_s = now_s + ACCOUNT_S
+        return self._known_account
 
     async def _monitored(self) -> dict[str, Any]:
         """Return the parts of a snapshot that come from the engine's pages."""

@@ -38,7 +38,9 @@ class DeclaredStreams:
 
     def names(self, subject: str = "") -> list[str]:
         """Return the sorted names of the streams, all or those whose subjects overlap with this one."""
-        return sorted(name for name in self.rows if not subject or _listens(self.configs[name], subject))
+        if not subject:
+            return sorted(self.rows)
+        return sorted(name for name in self.rows if _listens(self.configs[name], subject))
 
 
 def readable_config(row: StreamRow) -> StreamConfig:

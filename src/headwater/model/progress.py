@@ -27,6 +27,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The progress of an upstream; times in nanoseconds, 0 for never; sequences are the origin's."""
 
     phase: Phase = Phase.STARTING
+    waiting: str = ""
+    """What it waits for before anything is copied; empty if nothing is known to be missing."""
     is_known: bool = True
     """Whether the last check of the origin succeeded; if not, the lag is unknown."""
     seq: int = 0

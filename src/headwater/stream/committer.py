@@ -85,6 +85,11 @@ class Committer:
         """Return whether everything offered is durable and nothing is wrong."""
         return self._in_flight is None and not self._sequencer.group and self.failure is None
 
+    @property
+    def is_settled(self) -> bool:
+        """Return whether `intact` and `settled` would return at once."""
+        return self.is_idle and not self._holds_refused and not self.task.done()
+
     def wake(self) -> None:
         """Make the current group durable soon."""
         if not self._offered_s:

@@ -206,6 +206,14 @@ class StreamReading:
                     self._known_bytes = state.bytes
                     return state
 
+    def settled_state(self) -> StreamState | None:
+        """Return what the stream holds if that is durable now; None if `state` would have to wait."""
+        ledger = self._store.ledger
+        if not self._committer.is_settled or (ledger.messages and ledger.first_ts is None):
+            return None
+        self._known_bytes = ledger.size
+        return _ledger_state(ledger, ledger.first_ts or 0 if ledger.messages else 0)
+
     async def _answer(self, ask: Callable[[], Awaitable[_T]]) -> _T:
         """Return the answer to a question once everything that it rests on is durable."""
         while True:
@@ -226,19 +234,8 @@ class StreamReading:
         return generation == self._store.generation
 
     async def _state(self) -> StreamState:
-        ledger = self._store.ledger
-        lost = tuple(ledger.lost)
-        state = StreamState(
-            messages=ledger.messages,
-            bytes=ledger.size,
-            first_seq=ledger.first_seq,
-            last_seq=ledger.last_seq,
-            last_ts=ledger.last_ts,
-            num_subjects=len(ledger.subjects),
-            num_deleted=len(ledger.deleted),
-            lost=LostMessages(lost, 0) if lost else None,
-        )
-        return msgspec.structs.replace(state, first_ts=await self._first_ts(ledger))
+        state = _ledger_state(self._store.ledger)
+        return msgspec.structs.replace(state, first_ts=await self._first_ts(self._store.ledger))
 
     async def _first_ts(self, ledger: Ledger) -> int:
         """Return when the first message was stored, 0 if there is none or it cannot be read."""
@@ -259,6 +256,21 @@ class StreamReading:
         if ledger.first_seq == first_seq:
             ledger.first_ts = first_ts
         return first_ts
+
+
+def _ledger_state(ledger: Ledger, first_ts: int = 0) -> StreamState:
+    lost = tuple(ledger.lost)
+    return StreamState(
+        messages=ledger.messages,
+        bytes=ledger.size,
+        first_seq=ledger.first_seq,
+        first_ts=first_ts,
+        last_seq=ledger.last_seq,
+        last_ts=ledger.last_ts,
+        num_subjects=len(ledger.subjects),
+        num_deleted=len(ledger.deleted),
+        lost=LostMessages(lost, 0) if lost else None,
+    )
 
 
 async def _nothing() -> None:

@@ -222,7 +222,7 @@ class Upstream:
             self._logged.clear()
             logger.info("%s: copying again", self)
 
-    def info(self, now_ns: int) -> StreamSourceInfo:
+    def info(self, now_ns: int, waiting: str = "") -> StreamSourceInfo:
         """Return its status for stream info."""
         return StreamSourceInfo(
             name=self.source.name,
@@ -234,15 +234,16 @@ class Upstream:
             error=self.error,
             filter_subject=self.source.filter_subject,
             subject_transforms=self.source.subject_transforms,
-            progress=self.progress(now_ns),
+            progress=self.progress(now_ns, waiting if self.lag and self.error is None else ""),
         )
 
-    def progress(self, now_ns: int) -> Progress:
-        """Return its progress."""
+    def progress(self, now_ns: int, waiting: str = "") -> Progress:
+        """Return its progress; `waiting` is what keeps a replicator from copying."""
         pace, is_known = self.pace, self.is_reachable
         return Progress(
             is_known=is_known,
             phase=self.phase(now_ns),
+            waiting=waiting,
             seq=self.durable_cursor.seq,
             origin_last_seq=pace.origin_last_seq,
             began_seq=pace.began_seq,

@@ -62,6 +62,7 @@ FRESH_NS = 100_000_000
 """Stream info uses the state of a local origin that grew if it is not older than this."""
 QUIET_FRESH_NS = 2_000_000_000
 """The same for an origin that has not grown since, so that lists of many streams cost little."""
+NO_REPLICATOR_YET = "no replicator has asked for work yet; Spark takes a while to start"
 SWEEP_NS = 600_000_000_000
 """How often to look for files that tasks staged and never committed."""
 CLOSE_S = 5.0
@@ -260,8 +261,9 @@ class Upstreams:
         for upstream in upstreams:
             if upstream not in self._pending:
                 upstream.origin_answered(now_ns)
-        mirrors = [upstream.info(now_ns) for upstream in upstreams if upstream.mirrored]
-        return mirrors[0] if mirrors else None, [u.info(now_ns) for u in upstreams if not u.mirrored]
+        waiting = "" if self._leases.asker else NO_REPLICATOR_YET
+        mirrors = [upstream.info(now_ns, waiting) for upstream in upstreams if upstream.mirrored]
+        return mirrors[0] if mirrors else None, [u.info(now_ns, waiting) for u in upstreams if not u.mirrored]
 
     def _plan_for(self, frame: Frame) -> None:
         proven = self._proven(frame)

@@ -41,6 +41,8 @@ def progress_json(progress: Progress) -> Json:
     ):
         if ns:
             shown[name] = format_time(ns)
+    if progress.waiting:
+        shown["waiting"] = progress.waiting
     if progress.failures:
         shown["failures"] = progress.failures
     return shown | _gaps_json(progress.gaps)

@@ -14,6 +14,7 @@ from headwater.cli.stream.upstream_progress import (
     progress_lines,
     progress_sheet,
     upstream_gaps_sheet,
+    waiting_note,
 )
 
 CATCHING_UP: dict[str, Any] = {
@@ -139,3 +140,12 @@ def test_gaps_are_listed_with_their_reason() -> None:
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     text = written(progress_sheet([("COPY", upstream(gaps=GAPS, **CATCHING_UP))], bars=True), width)
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_a_report_says_once_what_upstreams_wait_for() -> None:
+    waiting = upstream(**CATCHING_UP, waiting="no replicator has asked for work yet")
+    note = waiting_note([upstream(**CATCHING_UP), waiting, waiting])
+    assert note is not None
+    assert note.plain == "Waiting: no replicator has asked for work yet"
+    assert ("Waiting", "no replicator has asked for work yet") in progress_lines(waiting)
+    assert waiting_note([upstream(**CATCHING_UP)]) is None

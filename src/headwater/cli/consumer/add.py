@@ -34,7 +34,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("stream", required=False)
 @click.argument("name", metavar="[CONSUMER]", required=False)
-@click.option("--config", "file", type=_FILE, help="JSON file with the config. Flags take precedence.")
+@click.option(
+    "--config",
+    "file",
+    type=_FILE,
+    help="JSON file with the config; 30d and 1GiB may be written for numbers. Flags take precedence.",
+)
 @click.option("--validate", is_flag=True, help="Only check whether the config is valid.")
 @click.option("--output", type=_FILE, help="Write the config to a file instead of creating the consumer.")
 @click.option("--defaults", is_flag=True, help="Do not ask: use defaults for missing flags.")

@@ -27,7 +27,7 @@ from headwater.cli.reports import (
 )
 from headwater.cli.session import Json, Session
 from headwater.cli.stream.streams import visible
-from headwater.cli.stream.upstream_progress import progress_sheet
+from headwater.cli.stream.upstream_progress import progress_sheet, waiting_note
 from headwater.model.times import SECOND
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -136,6 +136,8 @@ def sheets(
     copied = [(info["config"]["name"], each) for info in found.infos for _, each in upstreams(info)]
     if (progress := progress_sheet(copied, bars=bars)) is not None:
         tables.append(progress)
+    if (note := waiting_note(each for _, each in copied)) is not None:
+        tables.append(note)
     if view.leaders:
         tables.append(leaders(found.infos))
     if found.missing:

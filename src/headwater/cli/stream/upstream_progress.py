@@ -71,7 +71,7 @@ def progress_lines(upstream: Json) -> Lines:
     progress = extension(upstream)
     if not progress:
         return []
-    lines: Lines = [("Phase", _phase(progress))]
+    lines: Lines = [("Phase", _phase(progress)), ("Waiting", str(progress.get("waiting") or ""))]
     if _is_busy(progress):
         lines.append(("Progress", _share(progress)))
         lines.append(("Rate", f"{_rate(progress)}, {_bytes_rate(progress)}"))
@@ -88,6 +88,12 @@ def progress_lines(upstream: Json) -> Lines:
     if _gap_count(progress):
         lines.append(("Gaps", Text(_gaps(progress), "bold red")))
     return [(label, value) for label, value in lines if value]
+
+
+def waiting_note(upstreams: Iterable[Json]) -> Text | None:
+    """Return a sentence about what upstreams wait for; None if for nothing."""
+    reasons = sorted({reason for each in upstreams if (reason := str(extension(each).get("waiting") or ""))})
+    return Text(f"Waiting: {'; '.join(reasons)}", "yellow") if reasons else None
 
 
 def upstream_gaps_sheet(upstreams: Sequence[Json]) -> Sheet | None:

@@ -1,5 +1,5 @@
 // What needs attention, the worst first.
-import { badge, el, setText, streamPath } from "./dom.js";
+import { badge, coded, el, setText, streamPath } from "./dom.js";
 import { live } from "./live.js";
 import { once, Table } from "./table.js";
 
@@ -13,7 +13,7 @@ const table = new Table(
     { key: "site", title: "Site", align: "nowrap" },
     { key: "about", title: "What", draw: (cell, row) => once(cell, [row.site, row.stream, row.about], () => (row.stream ? el("a", { href: streamPath(row.site, row.stream) }, row.about) : row.about)) },
     { key: "sentence", title: "What is wrong" },
-    { key: "remedy", title: "What to do" },
+    { key: "remedy", title: "What to do", draw: (cell, row) => once(cell, row.remedy, () => coded(row.remedy)) },
   ],
   { search: (row) => row.about, empty: "", sort: { key: "severity", down: false } },
 );

@@ -1,5 +1,5 @@
 // Small charts as SVG: a line without axes for tables, and a plot with axes for one stream.
-import { clock, el, svg } from "./dom.js";
+import { bytes, clock, el, svg } from "./dom.js";
 
 export function spark(values = [], width = 110, height = 24) {
   const picture = svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" });
@@ -34,7 +34,7 @@ export function plot(title, lines, format, height = 150) {
   }
   const times = lines.flatMap((line) => line.points.map(([time]) => time));
   const [first, last] = [Math.min(...times), Math.max(...times)];
-  const top = ceiling(Math.max(...known.map(([, value]) => value)));
+  const top = ceiling(Math.max(...known.map(([, value]) => value)), format === bytes ? 1024 : 1);
   const x = (time) => frame.left + ((time - first) / (last - first || 1)) * (width - frame.left - frame.right);
   const y = (value) => height - frame.bottom - (value / top) * (height - frame.top - frame.bottom);
   for (const share of [0, 0.5, 1]) {
@@ -96,9 +96,10 @@ function nearest(points, wanted) {
   return points.reduce((best, point) => (!best || Math.abs(point[0] - wanted) < Math.abs(best[0] - wanted) ? point : best), null);
 }
 
-// The next round number above, so that the axis has short labels.
-function ceiling(value) {
+// The next round number above, so that the axis has short labels; of bytes, in the unit in which they are shown.
+function ceiling(value, base) {
   if (value <= 0) return 1;
+  if (base > 1 && value >= base) return ceiling(value / base, base) * base;
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value);
 }

@@ -3,7 +3,7 @@ import { badge, moment, number, short } from "./dom.js";
 import { once } from "./table.js";
 
 export const consumerColumns = [
-  { key: "name", title: "Consumer", draw: (cell, row) => once(cell, [row.name, row.paused, row.filter], () => [row.name, " ", row.paused ? badge("busy", "paused") : ""]) },
+  { key: "name", title: "Consumer", align: "first", draw: (cell, row) => once(cell, [row.name, row.paused, row.filter], () => [row.name, " ", row.paused ? badge("busy", "paused") : ""]) },
   { key: "kind", title: "Kind", wide: true },
   { key: "filter", title: "Filter", wide: true, text: (row) => row.filter || "–" },
   { key: "pending", title: "Pending", align: "right", text: (row) => short(row.pending) },

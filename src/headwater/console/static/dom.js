@@ -32,7 +32,7 @@ export function short(value) {
   for (const [limit, unit] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
     if (size >= limit) return `${trim(value / (unit === "k" ? 1e3 : limit))}${unit}`;
   }
-  return size >= 100 || Number.isInteger(value) ? String(Math.round(value)) : trim(value);
+  return size >= 100 || Number.isInteger(value) ? number(value) : trim(value);
 }
 
 const trim = (value) => String(Number(value.toPrecision(3)));
@@ -81,6 +81,9 @@ export async function asked(path) {
 export function badge(level, text = level) {
   return el("span", { class: `badge ${level}` }, text);
 }
+
+// Text whose parts between backticks are commands.
+export const coded = (text) => text.split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part));
 
 // The strip with one entry for each site, the same on all pages.
 export function showSites(place, sites = {}) {

@@ -15,7 +15,11 @@ const links = new Table(
   ],
   { empty: "no stream is copied between sites" },
 );
+const LABEL = [136, 17]; // the room for a label
+const NAME = [300, 30]; // the room for the name of a site
+const SHARES = [0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2];
 let shape = "";
+let taken = []; // the boxes that no label may cover
 let drawn = { nodes: new Map(), edges: new Map(), bands: new Map() };
 
 live((view) => {
@@ -35,11 +39,16 @@ function build(view) {
   drawn = { nodes: new Map(), edges: new Map(), bands: new Map() };
   const width = Math.max(view.width, 320) + 2;
   const height = Math.max(view.height, 40) + 2;
-  const picture = svg("svg", { viewBox: `-1 -1 ${width} ${height}`, width, height, role: "group", "aria-label": "Sites, streams and copies" });
+  const picture = svg("svg", { viewBox: `-1 -1 ${width} ${height}`, role: "group", "aria-label": "Sites, streams and copies" });
+  const nodes = Object.values(view.nodes).map((node) => node.box);
+  taken = [...nodes, ...Object.values(view.bands).map((band) => [band.box[0], band.box[1], ...NAME])];
   for (const [key, band] of Object.entries(view.bands)) picture.append(bandOf(key, band));
   for (const [key, edge] of Object.entries(view.edges)) picture.append(edgeOf(key, edge, view.nodes));
   for (const [key, node] of Object.entries(view.nodes)) picture.append(nodeOf(key, node));
   for (const parts of drawn.edges.values()) picture.append(parts.label);
+  // A small map is drawn a little larger where there is room.
+  picture.style.width = `min(100%, ${Math.round(width * 1.25)}px)`;
+  picture.style.minWidth = `${width}px`;
   place.replaceChildren(picture);
   if (!Object.keys(view.nodes).length) place.append(el("p", { class: "hint" }, "no streams yet"));
 }
@@ -75,13 +84,23 @@ function edgeOf(key, edge, nodes) {
   const path = `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
   const curve = svg("path", { d: path, class: "curve" });
   const title = svg("title");
-  // Labels of copies into one stream stand at different shares of their curves, so that they do not overlap.
-  const share = 0.5 + 0.1 * (edge.place % 4);
-  const label = svg("text", { x: along(x1, x1 + bend, x2 - bend, x2, share), y: along(y1, y1, y2, y2, share) - 4, class: "middle label" });
+  const [x, y] = freeSpot(SHARES.map((share) => [along(x1, x1 + bend, x2 - bend, x2, share), along(y1, y1, y2, y2, share) - 4]));
+  const label = svg("text", { x, y, class: "middle label" });
   const group = svg("g", {}, title, svg("path", { d: path, class: "touch" }), curve);
   drawn.edges.set(key, { group, curve, label, title });
   return svg("a", { href: `/upstreams/${encodeURIComponent(edge.site)}/${encodeURIComponent(edge.stream)}/${edge.place}`, "aria-label": `${edge.kind} of ${edge.stream}` }, group);
 }
+
+// The first of some spots where a label covers no box, no name of a site and no other label; else the first of all.
+function freeSpot(spots) {
+  const found = spots.find((spot) => !taken.some((box) => overlaps(labelBox(spot), box))) || spots[0];
+  taken.push(labelBox(found));
+  return found;
+}
+
+const labelBox = ([x, y]) => [x - LABEL[0] / 2, y - LABEL[1] + 3, ...LABEL];
+const overlaps = (one, other) =>
+  one[0] < other[0] + other[2] && other[0] < one[0] + one[2] && one[1] < other[1] + other[3] && other[1] < one[1] + one[3];
 
 // The coordinate of a point of a Bézier curve.
 function along(a, b, c, d, share) {

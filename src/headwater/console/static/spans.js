@@ -11,7 +11,8 @@ export function showSpans(place) {
   );
 }
 
-export const tile = (name, value) => el("div", { class: "tile" }, el("b", {}, value), el("span", {}, name));
+// Values that would not fit into one line are written smaller.
+export const tile = (name, value) => el("div", { class: "tile" }, el("b", { class: value.length > 11 ? "long" : undefined }, value), el("span", {}, name));
 
 export function pairs(rows) {
   return el("dl", { class: "pairs" }, ...rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));

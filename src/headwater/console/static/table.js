@@ -1,8 +1,8 @@
 // A table that sorts, filters and updates in place: a cell is touched only if its text changed.
-import { el, setText } from "./dom.js";
+import { el, number, setText } from "./dom.js";
 
-const FIRST_PIECE = 60;
-const PIECE = 500;
+const PIECE = 100; // so many rows are drawn at first, and more when their end comes near
+const NEAR = "1200px";
 const COLLATOR = new Intl.Collator();
 
 // A column is { key, title, text(row), value(row), draw(cell, row), align, wide }.
@@ -16,11 +16,15 @@ export class Table {
     this.rows = {};
     this.lines = new Map();
     this.drawn = new Map(); // the row that each line shows
-    this.isPartial = false;
+    this.most = PIECE;
     this.heads = columns.map((column) => this.head(column));
     this.body = el("tbody");
     this.empty = el("p", { class: "hint", hidden: true }, empty);
-    place.append(el("table", {}, el("thead", {}, el("tr", {}, ...this.heads)), this.body), this.empty);
+    this.whole = el("table", {}, el("thead", {}, el("tr", {}, ...this.heads)), this.body);
+    this.more = el("button", { type: "button", class: "more", hidden: true, onclick: () => this.grow() });
+    // A hidden button never comes near; one that is still near after a piece is seen again.
+    this.seen = new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && this.grow(), { rootMargin: NEAR });
+    place.append(this.whole, this.more, this.empty);
   }
 
   head(column) {
@@ -39,14 +43,21 @@ export class Table {
     this.draw();
   }
 
+  grow() {
+    this.most += PIECE;
+    this.draw();
+  }
+
   narrow(text) {
     this.filter = text.toLowerCase();
+    this.most = PIECE;
     this.draw();
   }
 
   draw() {
     const keys = this.visible();
-    const wanted = new Set(keys);
+    const drawn = keys.slice(0, this.most);
+    const wanted = new Set(drawn);
     for (const [key, line] of this.lines) {
       if (!wanted.has(key)) {
         line.remove();
@@ -55,26 +66,27 @@ export class Table {
       }
     }
     let place = this.body.firstElementChild;
-    let created = 0;
-    const most = this.lines.size ? PIECE : FIRST_PIECE;
-    this.isPartial = false;
-    for (const key of keys) {
-      // A long list appears piece by piece, so that its first rows are not delayed by its last ones.
-      if (!this.lines.has(key) && ++created > most) {
-        this.isPartial = true;
-        break;
-      }
+    for (const key of drawn) {
       const line = this.line(key);
       if (line === place) place = place.nextElementSibling;
       else this.body.insertBefore(line, place);
     }
-    if (this.isPartial) requestAnimationFrame(() => this.isPartial && this.draw());
     this.shown = keys.length;
+    this.offerMore(keys.length - drawn.length);
     this.columns.forEach((column, index) => {
       const order = column.key === this.sort.key ? (this.sort.down ? "descending" : "ascending") : "none";
       this.heads[index].setAttribute("aria-sort", order);
     });
     this.empty.hidden = keys.length > 0;
+    this.whole.hidden = Object.keys(this.rows).length === 0;
+  }
+
+  offerMore(left) {
+    this.more.hidden = left <= 0;
+    this.seen.unobserve(this.more);
+    if (left <= 0) return;
+    setText(this.more, `Show ${number(Math.min(left, PIECE))} more of ${number(left)}`);
+    this.seen.observe(this.more);
   }
 
   visible() {

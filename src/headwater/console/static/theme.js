@@ -7,6 +7,10 @@
   const isDark = () =>
     root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   document.addEventListener("DOMContentLoaded", () => {
+    // On a phone the menu scrolls: the page that is open must be in sight.
+    const menu = document.querySelector(".top nav");
+    const current = menu?.querySelector("[aria-current]");
+    if (current) menu.scrollLeft = current.offsetLeft - menu.offsetLeft - 8;
     document.getElementById("theme")?.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";
       localStorage.setItem(key, root.dataset.theme);

@@ -1,6 +1,6 @@
 // One source or mirror.
 import { plot } from "./chart.js";
-import { badge, bytes, duration, el, moment, number, rate, short } from "./dom.js";
+import { badge, bytes, coded, duration, el, moment, number, rate, short } from "./dom.js";
 import { live } from "./live.js";
 import { showSpans, tile } from "./spans.js";
 import { Table } from "./table.js";
@@ -22,7 +22,7 @@ const gaps = new Table(
 live((view) => {
   const row = view.row;
   document.getElementById("health").replaceChildren(badge(row.health, row.phase || row.health));
-  document.getElementById("why").replaceChildren(...(row.why ? [el("div", { class: `notice ${row.health}` }, row.why, row.remedy ? el("div", {}, el("strong", {}, "What to do: "), row.remedy) : null)] : []));
+  document.getElementById("why").replaceChildren(...(row.why ? [el("div", { class: `notice ${row.health}` }, row.why, row.remedy ? el("div", {}, el("strong", {}, "What to do: "), ...coded(row.remedy)) : null)] : []));
   document.getElementById("tiles").replaceChildren(
     tile("lag", unknown(row.lag, short)),
     tile("behind", duration(row.behind)),
