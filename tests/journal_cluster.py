@@ -29,10 +29,21 @@ class JournalCluster:
     """Three nats-servers with JetStream; the journal has an account of its own."""
 
     def __init__(
-        self, directory: Path, *, sync: str = "always", size: int = 3, asks: bool = True, more: str = ""
+        self,
+        directory: Path,
+        *,
+        sync: str = "always",
+        size: int = 3,
+        asks: bool = True,
+        more: str = "",
+        disk: str = "",
     ) -> None:
-        """`asks` is whether the journal's account may ask the servers how they sync."""
+        """`asks` is whether the journal's account may ask the servers how they sync.
+
+        `disk` is the folder below that of a server that a disk of its own is mounted at.
+        """
         self._more = more
+        self._disk = disk
         self._directory = directory
         self.ports = [free_port() for _ in range(size)]
         self.routes = [free_port() for _ in range(size)]
@@ -55,7 +66,7 @@ class JournalCluster:
             server_name: n{number}
             {self._more}
             listen: 127.0.0.1:{self.ports[number]}
-            jetstream {{ store_dir: "{self.folder(number)}/jetstream", sync_interval: {sync} }}
+            jetstream {{ store_dir: "{self.folder(number) / self._disk}/jetstream", sync_interval: {sync} }}
             {cluster if len(self.ports) > 1 else ""}
             accounts {{
               SYS: {{
@@ -125,7 +136,7 @@ class JournalCluster:
             process.kill()
             process.wait()
         if with_disk:
-            shutil.rmtree(self.folder(number) / "jetstream", ignore_errors=True)
+            shutil.rmtree(self.folder(number) / self._disk / "jetstream", ignore_errors=True)
 
     async def info(self, place: JetStreamPlace) -> dict[str, Any]:
         """Return what the cluster says about a journal's stream."""

@@ -24,6 +24,7 @@ from headwater.monitor.open_parts import OpenParts
 from headwater.monitor.part_numbers import BucketNumbers, JournalNumbers, ReplicatorNumbers
 from headwater.open_files import raise_limit, require_files
 from headwater.replication import handover
+from headwater.replication.handed_keys import HandedKeys
 from headwater.replication.supervisor import Supervisor
 from headwater.settings import Settings
 from headwater.stream.view import RunCache
@@ -89,8 +90,12 @@ async def open_parts(
     """Return what the seats share; each part is closed when the engine stops."""
     async with reserve.spent():
         parts = _opened(settings, ownership, reserve, head, stack, monitor)
-    keeping = asyncio.create_task(reserve.keep(), name="reserve")
-    stack.callback(keeping.cancel)
+    keys = HandedKeys(parts.handover, settings, parts.secret.decode(), parts.fence.check)
+    for keeping in (
+        asyncio.create_task(reserve.keep(), name="reserve"),
+        asyncio.create_task(keys.keep(), name="keys for tasks"),
+    ):
+        stack.callback(keeping.cancel)
     return parts
 
 

@@ -1,16 +1,18 @@
-"""All servers of a journal are killed at once, and one finds a torn record at its end; nothing is lost.
+"""All servers of a journal end at once: killed, with a torn record at the end of one, or by a power cut.
 
-What a power cut does to writes that were not synced is simulated only so far: a record that was written in
-part follows the last complete one. Lost pages of the kernel's cache are not simulated.
+At a power cut their disks forget what was not synced (`forgetful.py`). Nothing acknowledged is lost.
 """
 
 from __future__ import annotations
 
 import random
 import threading
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from forgetful import forgetful, missing
 from headwater.journal.appender import Appender
 from headwater.journal.head_journal import HeadJournal, JournalError
 from headwater.journal.record import ChangePiece, FileOp, RecordKind, decode
@@ -68,19 +70,44 @@ def test_a_journal_whose_servers_all_end_at_once_has_what_was_acknowledged() -> 
     held: dict[int, bytes] = {}
     with journal_cluster() as cluster:
         for epoch in range(1, rounds(1) + 1):
-            journal = jetstream_journal(cluster.place(PLACE))
-            writer = Writer(journal, journal.last(), epoch)
-            assert writer.is_warm.wait(PATIENCE_S)
-            writer.is_over.set()
-            for number in range(3):
-                cluster.kill(number)
-            writer.join()
-            journal.close()
-            assert len(writer.acknowledged) >= WANTED
-            held |= writer.acknowledged
+            acknowledge(cluster, epoch, held)
             assert tear(cluster, rng.randrange(3), rng.randrange(5, 500))
             cluster.start_all()
             require(cluster, held)
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+@pytest.mark.timeout(0)
+def test_a_journal_whose_servers_all_lose_power_has_what_was_acknowledged(tmp_path: Path) -> None:
+    rng = random.Random(f"{choose_seed()} journal power")
+    held: dict[int, bytes] = {}
+    cluster = JournalCluster(tmp_path, disk="disk")
+    with ExitStack() as stack:
+        folders = [cluster.folder(number) for number in range(3)]
+        disks = [stack.enter_context(forgetful(folder, rng.randrange(1 << 32))) for folder in folders]
+        stack.callback(cluster.stop)
+        cluster.start_all()
+        for epoch in range(1, rounds(1) + 1):
+            acknowledge(cluster, epoch, held)
+            for disk in disks:
+                disk.cut()
+                disk.start(rng.randrange(1 << 32))
+            cluster.start_all()
+            require(cluster, held)
+
+
+def acknowledge(cluster: JournalCluster, epoch: int, held: dict[int, bytes]) -> None:
+    """Append records until all servers are killed in the middle of it; add what was acknowledged."""
+    journal = jetstream_journal(cluster.place(PLACE))
+    writer = Writer(journal, journal.last(), epoch)
+    assert writer.is_warm.wait(PATIENCE_S)
+    writer.is_over.set()
+    for number in range(3):
+        cluster.kill(number)
+    writer.join()
+    journal.close()
+    assert len(writer.acknowledged) >= WANTED
+    held |= writer.acknowledged
 
 
 def require(cluster: JournalCluster, held: dict[int, bytes]) -> None:

@@ -1,8 +1,8 @@
 """The address of a bucket, and the options that an object store client needs to open it.
 
 Credentials come from settings or from the usual places: the environment, a profile of the AWS configuration
-files, a web identity, or the metadata service of the machine. Only the profile is read here. The client
-libraries read the rest themselves, and refresh what expires.
+files, a web identity, or the metadata service of the machine. Only the profile is read here, again and again
+(`profile_keys`). The client libraries read the rest themselves, and refresh what expires.
 """
 
 from __future__ import annotations
@@ -142,9 +142,13 @@ class BucketAddress:
         if self.scheme != "s3" or self.credentials is not None:
             return self.credentials
         said = _profile(os.environ) or {name: os.environ.get(name.upper(), "") for name in _PROFILE_KEYS}
-        if not (said.get("aws_access_key_id") and said.get("aws_secret_access_key")):
+        return _keys_in(said)
+
+    def profile_keys(self) -> StaticCredentials | None:
+        """Return the keys that the profile has now; None if credentials do not come from a profile."""
+        if self.scheme != "s3" or self.credentials is not None:
             return None
-        return StaticCredentials(*(said.get(name) or "" for name in _PROFILE_KEYS))
+        return _keys_in(_profile(os.environ))
 
     def delta_options(self) -> dict[str, str]:
         """Return the same for delta-rs, which has its own name for one of them."""
@@ -186,6 +190,13 @@ def _profile(environment: Mapping[str, str]) -> Mapping[str, str]:
     if "endpoint_url" in said:
         found["aws_endpoint"] = said["endpoint_url"]
     return found
+
+
+def _keys_in(said: Mapping[str, str]) -> StaticCredentials | None:
+    if not (said.get("aws_access_key_id") and said.get("aws_secret_access_key")):
+        return None
+    key, secret, token = (said.get(name) or "" for name in _PROFILE_KEYS)
+    return StaticCredentials(key, secret, token or None)
 
 
 def _section(path: Path, name: str) -> dict[str, str]:

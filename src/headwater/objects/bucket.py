@@ -19,6 +19,7 @@ from headwater.disk import DIRECTORY_MODE
 from headwater.objects.address import BucketAddress
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import ObjectInfo
+from headwater.objects.profile_keys import ProfileKeys
 
 REQUEST_S = 30
 CONNECT_S = 5
@@ -162,8 +163,14 @@ def _client(address: BucketAddress, retry_s: float) -> dict[str, Any]:
     """Return the options for requests and their retries."""
     if address.is_local:
         return {}
+    config, keys = address.options(), address.profile_keys()
+    provided: dict[str, Any] = {}
+    if keys is not None:
+        config = {name: value for name, value in config.items() if name not in keys.options()}
+        provided = {"credential_provider": ProfileKeys(address, keys)}
     return {
-        "config": address.options(),
+        **provided,
+        "config": config,
         "client_options": {
             "allow_http": address.allows_http,
             "timeout": timedelta(seconds=REQUEST_S),
