@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Protocol
 
 from headwater.control.wal_file import WalState, state_of, wal_path
+from headwater.disk import RealDisk
+from headwater.errors import DiskError
 
 BUSY_TIMEOUT_S = 5.0
+DISK = RealDisk()
 _MOUNTS = Path("/proc/self/mountinfo")
+_LOCKS = Path("/proc/locks")
 _NETWORK = (
     "nfs",
     "cifs",
@@ -72,6 +76,7 @@ def open_database(path: Path) -> sqlite3.Connection:
             raise sqlite3.DatabaseError(f"{wal_path(path)}: {state}")
         case WalState.TORN as state:
             logger.warning("%s: %s; that transaction is ignored", wal_path(path), state)
+    _write_again(path)
     for alone in (True,) if on_network(path) else (False, True):
         db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         try:
@@ -90,6 +95,33 @@ def open_database(path: Path) -> sqlite3.Connection:
             db.close()
             raise
     raise AssertionError("one of both attempts returns or raises")
+
+
+def _write_again(path: Path) -> None:
+    """Write the write-ahead log that a killed process left to the disk again, as a new file.
+
+    After a failed sync the kernel may hold bytes that are not on the disk, and no later sync writes them. If
+    the process is killed then, SQLite finds a transaction there and continues behind it. A power cut would
+    leave a hole, and hide every later transaction.
+    """
+    wal = wal_path(path)
+    if not wal.exists() or not wal.stat().st_size or _is_open(path):
+        return
+    try:
+        DISK.write_atomic(wal, wal.read_bytes())
+    except DiskError as error:
+        if not error.full:
+            raise
+        logger.warning("cannot write %s again: %s", wal, error)
+
+
+def _is_open(path: Path) -> bool:
+    """Return whether a process of this machine has a SQLite file open: an owner that was replaced may."""
+    try:
+        held = [line.split() for line in _LOCKS.read_text().splitlines()]
+    except OSError:
+        return False
+    return any(fields[-3].endswith(f":{path.stat().st_ino}") for fields in held if len(fields) > 3)
 
 
 def on_network(path: Path) -> bool:

@@ -1,22 +1,27 @@
 """Changes of a catalog whose sync fails, and the rows that the next process finds; runs on the shim.
 
-Prints one JSON line: for each case the change, the fault, and the rows before it, after it and after a kill.
+Prints one JSON line: for each case the change, the fault, and the rows before it, after it and after a kill;
+the same after a kill, another change and a power cut.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from headwater.control.catalog import Catalog
 from headwater.control.catalog_rows import ConsumerRow, StreamRow
+from simulation.engine.power import Medium
 from simulation.engine.shim import Fault, Op, Shim
 
 Rows = list[str]
+POWER_CUTS = 4
 CHANGES: dict[str, Callable[[Catalog], None]] = {
     "create": lambda catalog: catalog.create(stream("b")),
     "update": lambda catalog: catalog.update("$G", "a", '{"n":2}'),
@@ -81,6 +86,35 @@ def case(root: Path, change: str, fault: Fault, lasts: bool) -> dict[str, object
     }
 
 
+def power_case(root: Path, change: str, seed: int) -> dict[str, object]:
+    """Have a change refused, kill the process, declare a stream in the next one, and cut the power."""
+    store, killed, cut = root / "store", root / "killed", root / "cut"
+    store.mkdir(parents=True)
+    shim, medium = Shim(), Medium(store)
+    shim.begin(store, seed)
+    first = Catalog(store / "catalog.db")
+    first.create(stream("a"))
+    first.put_consumer(ConsumerRow("$G", "a", "c", "{}", 5))
+    shim.rate(Op.SYNC, Fault.REFUSED, 1.0)
+    with suppress(sqlite3.Error):
+        CHANGES[change](first)
+    shim.heal()
+    with shim.aside():
+        medium.replay(shim.trace())
+        shutil.copytree(store, killed)
+        medium.rebind(killed)
+    shim.begin(killed, seed)
+    second = Catalog(killed / "catalog.db", over_streams=True)
+    second.create(stream("later"))
+    promised = rows(second)
+    with shim.aside():
+        medium.replay(shim.trace())
+        medium.cut(random.Random(seed), cut)
+    shim.begin(cut, seed)
+    found = rows(Catalog(cut / "catalog.db", over_streams=True))
+    return {"change": change, "seed": seed, "promised": promised, "found": found}
+
+
 def heal_at_next_statement(catalog: Catalog, shim: Shim) -> None:
     """Have the disk be healthy again as soon as a commit has failed."""
 
@@ -113,7 +147,12 @@ def main() -> None:
         for fault in (Fault.REFUSED, Fault.LATE)
         for lasts in (False, True)
     ]
-    print(json.dumps(cases))
+    cuts = [
+        power_case(root / f"{change} {seed}", change, seed)
+        for change in CHANGES
+        for seed in range(POWER_CUTS)
+    ]
+    print(json.dumps({"cases": cases, "cuts": cuts}))
 
 
 if __name__ == "__main__":
