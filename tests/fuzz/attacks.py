@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
 
+from fuzz.bulk_attacks import BulkAttacks
 from headwater.api.endpoints import ENDPOINTS
 from headwater.replication.work import PlanRequest, Receipt, encode
 from headwater.wire import stan_messages as stan
@@ -269,6 +270,7 @@ class Attacks:
         self._store_id = store_id
         self._outside = outside
         """A file that no attack may touch."""
+        self._bulk = BulkAttacks(self._random, self._mutated)
         makers: list[tuple[int, Callable[[], Attack]]] = [
             (30, self._request),
             (8, self._creation),
@@ -280,6 +282,7 @@ class Attacks:
             (4, self._receipt),
             (3, self._plan_request),
             (20, self._streaming),
+            (10, self._bulk_write),
         ]
         self._weights = [weight for weight, _ in makers]
         self._makers = [maker for _, maker in makers]
@@ -315,6 +318,10 @@ class Attacks:
 
     def _channel(self) -> str:
         return self._pick(STAN_USUAL["subject"]) if self._random.random() < 0.8 else self._subject()
+
+    def _bulk_write(self) -> Attack:
+        subject, body = self._bulk.next()
+        return Attack("bulk write", f"$JS.API.{subject}".encode(), b"", body)
 
     def next(self) -> Attack:
         """Return the next attack that a server would pass on."""
