@@ -40,7 +40,7 @@ VERSIONS = {
     "`log.newest`": newest.VERSION,
     "`log/<n>.log`, the segment": segment.SEGMENT_VERSION,
     "a batch in a segment": batch.VERSION,
-    "the notes of a batch (removals, `Adopted`, `Copied`)": notes.VERSION,
+    "the notes of a batch (removals, `Adopted`, `Copied`, `MessageIds`)": notes.VERSION,
     "the cursor of a source or mirror": cursor.LOST_VERSION,
     "the record of a query that writes in bulk": written.VERSION,
     "the gaps of a source or mirror": gaps.VERSION,

@@ -63,14 +63,26 @@ def test_headers_have_all_their_values_and_the_id() -> None:
         [[("A", ["1", "2"]), ("Nats-Msg-Id", ["old"])], None, [("Nats-Stream-Source", ["x"])]], HEADERS
     )
     rows = MessageRows(batch_of(subject=["s"] * 3, data=[""] * 3, headers=maps, msg_id=["new", "only", None]))
-    assert rows.headers == [
+    assert rows.headers.to_pylist() == [
         header_block.build([(b"A", b"1"), (b"A", b"2"), (b"Nats-Msg-Id", b"new")]),
         header_block.build([(b"Nats-Msg-Id", b"only")]),
         b"",
     ]
     plain = pa.array([[("A", "1")], [], None], pa.map_(pa.string(), pa.string()))
     rows = MessageRows(batch_of(subject=["s"] * 3, data=[""] * 3, headers=plain))
-    assert rows.headers == [header_block.build([(b"A", b"1")]), b"", b""]
+    assert rows.headers.to_pylist() == [header_block.build([(b"A", b"1")]), b"", b""]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_ids_alone_become_the_same_blocks_as_with_other_headers(kind: pa.DataType) -> None:
+    ids = ["a", None, "", "b\r\nNats-Rollup: all", "é" * 50]
+    alone = MessageRows(batch_of(subject=["s"] * 5, data=[""] * 5, msg_id=pa.array(ids, kind)))
+    empty = pa.array([[], None, None, None, None], HEADERS)
+    beside = MessageRows(
+        batch_of(subject=["s"] * 5, data=[""] * 5, headers=empty, msg_id=pa.array(ids, kind))
+    )
+    assert alone.headers.to_pylist() == beside.headers.to_pylist()
+    assert [headers for _, headers, _ in messages(list(alone.chunks(1)))] == alone.headers.to_pylist()
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a:", "a\r\nb"])
@@ -83,7 +95,7 @@ def test_a_header_must_have_a_name_of_one_line(name: str) -> None:
 def test_a_value_cannot_begin_another_header() -> None:
     maps = pa.array([[("A", ["1\r\nNats-Rollup: all"])]], HEADERS)
     rows = MessageRows(batch_of(subject=["s"], data=[""], headers=maps))
-    assert header_block.parse(rows.headers[0]) == [(b"A", b"1  Nats-Rollup: all")]
+    assert header_block.parse(rows.headers[0].as_py()) == [(b"A", b"1  Nats-Rollup: all")]
 
 
 def test_a_message_needs_a_subject() -> None:

@@ -12,6 +12,7 @@ from pyroaring import BitMap64
 
 from headwater.errors import NewerFormatError
 from headwater.model.adopted import Adopted
+from headwater.model.message_ids import MessageIds
 from headwater.stream.notes import GONE, Notes, decode, encode
 from headwater.stream.retention.removal import Removal
 
@@ -61,8 +62,8 @@ def test_notes_of_version_1_are_read() -> None:
 
 
 def test_notes_of_a_newer_version_are_refused_as_such() -> None:
-    with pytest.raises(NewerFormatError, match="version 3, this Headwater knows up to 2"):
-        decode(b"\x03" + msgspec.msgpack.encode([5]))
+    with pytest.raises(NewerFormatError, match="version 4, this Headwater knows up to 3"):
+        decode(b"\x04" + msgspec.msgpack.encode([5]))
 
 
 def test_fields_that_are_not_known_are_refused_where_they_would_be_misread() -> None:
@@ -73,3 +74,14 @@ def test_fields_that_are_not_known_are_refused_where_they_would_be_misread() -> 
         decode(b"\x02" + msgspec.msgpack.encode(notes))
     with pytest.raises(msgspec.ValidationError):
         decode(b"\x02" + msgspec.msgpack.encode([0, {}, False, {}, {}, [], "a field of tomorrow"]))
+    with pytest.raises(msgspec.ValidationError):
+        decode(b"\x03" + msgspec.msgpack.encode([0, {}, False, {}, {}, [], [], "a field of tomorrow"]))
+
+
+def test_only_notes_with_ids_have_the_version_that_older_engines_refuse() -> None:
+    file = Adopted("f", 2, 0, 1, 1, 1, 1, 0, 9, "a", "a", {b"a": (2, 1)})
+    ids = MessageIds.of([b"x", b""], ts=7)
+    plain, identified = encode(None, adopted=[file]), encode(None, adopted=[file], ids=[ids])
+    assert (plain[0], identified[0]) == (2, 3)
+    assert decode(plain) == Notes(adopted=(file,))
+    assert decode(identified) == Notes(adopted=(file,), ids=(ids,))

@@ -20,6 +20,7 @@ from headwater.stream.sliced_msgpack import SLICE, encode
         {b"s.%d" % n: n for n in range(2 * SLICE + 7)},
         {"exact": {n: -n for n in range(SLICE)}},
         [1, 2, 3],
+        {"list": [(n, b"id%d" % n, n) for n in range(2 * SLICE + 1)], "after": 1},
         70_000,
     ],
 )

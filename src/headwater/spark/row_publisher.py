@@ -31,7 +31,7 @@ class RowPublisher:
     def append(self, rows: MessageRows) -> None:
         """Publish rows; return when at most a window of them is not acknowledged."""
         subjects, datas = rows.subjects.to_pylist(), rows.datas.to_pylist()
-        for subject, data, block in zip(subjects, datas, rows.headers, strict=True):
+        for subject, data, block in zip(subjects, datas, rows.headers.to_pylist(), strict=True):
             if header_block.get(block, header_block.MESSAGE_ID) is None:
                 message_id = f"{self._prefix}:{self.messages}".encode()
                 block = header_block.add(block, header_block.MESSAGE_ID, message_id)

@@ -17,9 +17,10 @@ from pyroaring import BitMap64
 from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
 from headwater.model.columns import Int64s
+from headwater.model.message_ids import MessageIds
 from headwater.model.run import Run
 from headwater.stream import sliced_msgpack
-from headwater.stream.publishing.dedupe import DedupeWindow
+from headwater.stream.publishing.dedupe import DedupeWindow, IdBlock, row_blocks, with_blocks
 from headwater.stream.retention.removal import Overhead, Removal
 from headwater.stream.subjects import SubjectIndex
 from headwater.stream.timing.expiry import ExpiryIndex
@@ -149,6 +150,14 @@ class Ledger:
         self.last_message_id = b""
         base = adopted.base_seq
         self.subjects.add_counts({s: (n, base + at) for s, (n, at) in adopted.subjects.items()})
+
+    def note_ids(
+        self, adopted: Adopted, ids: MessageIds, rows: Sequence[Mapping[bytes, int]] | None = None
+    ) -> None:
+        """Remember the ids of the file that was adopted last; `rows` are their rows if these are known."""
+        for table in row_blocks(ids.values()) if rows is None else rows:
+            self.dedupe.add_block(IdBlock(ids.ts, adopted.first_seq, table))
+        self.last_message_id = ids.last
 
     def note_headers(self, seq: int, ts: int, headers: bytes, ttl_ns: int | None = None) -> None:
         """Remember the message id and the time to live that a stored message carries."""
@@ -305,6 +314,7 @@ class Ledger:
             "lost": self.lost.serialize(),
             "subjects": self.subjects.dump(),
             "ids": self.dedupe.dump(),
+            "id_blocks": self.dedupe.dump_blocks(),
             "expiry": self.expiry.dump(),
             "schedules": self.schedules.dump(),
             "consumers": self.consumers if consumers is None else consumers,
@@ -323,7 +333,7 @@ class Ledger:
         self.deleted = BitMap64.deserialize(dumped["deleted"])
         self.lost = BitMap64.deserialize(dumped["lost"])
         self.subjects = SubjectIndex.restore(dumped["subjects"])
-        self.dedupe.restore(dumped["ids"])
+        self.dedupe.restore(with_blocks(dumped["ids"], dumped.get("id_blocks", [])))
         self.expiry.restore(dumped["expiry"])
         self.schedules.restore(dumped.get("schedules", []))
         self.consumers = dumped["consumers"]
@@ -346,7 +356,9 @@ def members(bitmap: BitMap64, first_seq: int, last_seq: int) -> Int64s:
 
 def encode(dumped: dict[str, Any]) -> bytes:
     """Return a dumped ledger as bytes for a checkpoint; runs on a thread and yields to others."""
-    return sliced_msgpack.encode(dumped)
+    kept = {name: value for name, value in dumped.items() if name != "id_blocks"}
+    kept["ids"] = with_blocks(dumped["ids"], dumped.get("id_blocks", []))
+    return sliced_msgpack.encode(kept)
 
 
 def decode(payload: bytes) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""The notes of a batch in the log: sums of removals, consumers' states, cursors, adopted files.
+"""The notes of a batch in the log: sums of removals, consumers' states, cursors, adopted files and their ids.
 
 Notes of version 1 are a msgpack array. From version 2 on, a byte with the version precedes it, which no array
-begins with. A new field here, in `Adopted` or in `Copied` is a new version: an older engine must
-refuse what it would misread.
+begins with. Notes with ids have version 3, all others version 2. A new field here, in `Adopted`, `MessageIds`
+or `Copied` is a new version: an older engine must refuse what it would misread.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from pyroaring import BitMap64
 
 from headwater.errors import NewerFormatError
 from headwater.model.adopted import Adopted
+from headwater.model.message_ids import MessageIds
 from headwater.stream.retention.removal import Removal
 
 _UNCHANGED: Mapping[str, bytes] = {}
 
-VERSION = 2
+VERSION = 3
+_WITHOUT_IDS = 2
 _ARRAYS = range(0x90, 0xA0)
 """What notes of version 1 begin with."""
 GONE = b""
@@ -35,6 +37,8 @@ class Notes(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     consumers: dict[str, bytes] = {}
     upstreams: dict[str, bytes] = {}
     adopted: tuple[Adopted, ...] = ()
+    ids: tuple[MessageIds, ...] = ()
+    """The ids of the messages in each adopted file; empty if none of them has an id to remember."""
 
     def removal(self, seqs: BitMap64 | None) -> Removal:
         """Return the removal whose sequences are in the same batch as these notes."""
@@ -47,6 +51,7 @@ def encode(
     consumers: Mapping[str, bytes] = _UNCHANGED,
     upstreams: Mapping[str, bytes] = _UNCHANGED,
     adopted: Sequence[Adopted] = (),
+    ids: Sequence[MessageIds] = (),
 ) -> bytes:
     """Return the notes as bytes, nothing if there is nothing to say."""
     if not (removal or consumers or upstreams or adopted):
@@ -59,8 +64,10 @@ def encode(
         dict(consumers),
         dict(upstreams),
         tuple(adopted),
+        tuple(ids),
     )
-    return _VERSION + _encoder.encode(notes)
+    encoded = _encoder.encode(notes if ids else msgspec.structs.astuple(notes)[:-1])
+    return bytes([VERSION if ids else _WITHOUT_IDS]) + encoded
 
 
 def decode(encoded: bytes) -> Notes:
@@ -69,12 +76,11 @@ def decode(encoded: bytes) -> Notes:
         return _NOTHING
     if encoded[0] in _ARRAYS:
         return _decoder.decode(encoded)
-    if encoded[0] != VERSION:
+    if encoded[0] not in (_WITHOUT_IDS, VERSION):
         raise NewerFormatError("the notes of a batch", encoded[0], VERSION)
     return _decoder.decode(memoryview(encoded)[1:])
 
 
 _NOTHING = Notes()
-_VERSION = bytes([VERSION])
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Notes)

@@ -131,10 +131,12 @@ class Replay:
                 note_headers(ledger, self._config, seqs, ts, batch.headers)
             if self._config.allow_msg_schedules:
                 ledger.schedules.note_run(seqs, ts, batch.subjects, batch.headers)
-        for adopted in noted.adopted:
+        for place, adopted in enumerate(noted.adopted):
             if adopted.first_seq > ledger.last_seq:
                 # Else the table had it already, where damage made us look there.
                 ledger.adopt(adopted)
+                if noted.ids:
+                    ledger.note_ids(adopted, noted.ids[place])
             self.adoptions.append(adopted)
         if batch.removed:
             removal = noted.removal(batch.removed)

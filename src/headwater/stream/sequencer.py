@@ -25,6 +25,7 @@ from headwater.stream.ledger import Ledger
 from headwater.stream.live_runs import ReadRun
 from headwater.stream.pending import PendingGroup
 from headwater.stream.publishing.admission import Admitted
+from headwater.stream.publishing.dedupe import FileIds
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.publishing.republish import Republisher
 from headwater.stream.replay import note_headers
@@ -276,12 +277,16 @@ class Sequencer:
             for row, previous in enumerate(before):
                 self.group.after += self._republisher.frames(*run.message(row), previous)
 
-    def adopt(self, adopted: Sequence[Adopted], known: Mapping[str, bytes]) -> None:
-        """Add files of copied messages by their sums, with what is known of upstreams from then on."""
-        for file in adopted:
+    def adopt(
+        self, adopted: Sequence[Adopted], known: Mapping[str, bytes], ids: Sequence[FileIds] = ()
+    ) -> None:
+        """Add files by their sums and ids, with what is known of upstreams from then on."""
+        for place, file in enumerate(adopted):
             self._ledger.adopt(file)
+            if ids:
+                self._ledger.note_ids(file, *ids[place])
         self._ledger.note_upstreams(known)
-        self._add(None, None, None, upstreams=known, adopted=adopted)
+        self._add(None, None, None, upstreams=known, adopted=adopted, ids=ids)
 
     def note_cursor(self, upstream: str, cursor: bytes, last_seq: int = 0) -> None:
         """Record how far an upstream has been copied; with `last_seq`, consume sequences up to it."""
@@ -366,6 +371,7 @@ class Sequencer:
         consumers: Mapping[str, bytes] = _NONE,
         upstreams: Mapping[str, bytes] = _NONE,
         adopted: Sequence[Adopted] = (),
+        ids: Sequence[FileIds] = (),
     ) -> None:
         """Encode one change, already made to the ledger, into the group."""
         ledger = self._ledger
@@ -384,7 +390,7 @@ class Sequencer:
                     last_seq=ledger.last_seq,
                     offsets=None if dense else [seq - base for seq in seqs],
                     removed=removal.seqs.serialize() if removal and removal.seqs else b"",
-                    notes=notes.encode(removal, consumers, upstreams, adopted),
+                    notes=notes.encode(removal, consumers, upstreams, adopted, [each.ids for each in ids]),
                 )
             ),
             entry,

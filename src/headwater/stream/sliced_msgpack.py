@@ -22,7 +22,12 @@ def encode(value: Any) -> bytes:
 
 
 def _parts(value: Any) -> Iterator[bytes]:
-    if not isinstance(value, dict):
+    if isinstance(value, list) and len(value) > SLICE:
+        yield struct.pack(">BI", 0xDD, len(value))
+        for start in range(0, len(value), SLICE):
+            yield b"".join(map(_ENCODE, value[start : start + SLICE]))
+            time.sleep(0)
+    elif not isinstance(value, dict):
         yield _ENCODE(value)
     elif len(value) > SLICE:
         yield struct.pack(">BI", 0xDF, len(value))

@@ -17,6 +17,7 @@ from headwater.model.message import Message
 from headwater.model.stream import Discard, Retention, StreamConfig
 from headwater.model.upstream import StreamSource, TransformConfig
 from headwater.stream.bulk import bulk as module
+from headwater.stream.bulk import file_ids
 from headwater.stream.bulk.staged_part import BulkRefusedError, StagedFile
 from headwater.stream.stream import Stream
 from seaweed import SeaweedServer
@@ -176,6 +177,144 @@ async def test_ids_that_the_window_knows_are_left_out(tmp_path: Path) -> None:
         assert await texts(stream) == ["0", "1", "2"]
     async with opened(tmp_path / "without", changed(duplicate_window=0)) as stream:
         assert await write(stream, 0, rows) == 5
+
+
+def identified(*ids: str, start: int = 0) -> list[Row]:
+    return [with_header("t.a", b"%d" % n, "Nats-Msg-Id", each) for n, each in enumerate(ids, start)]
+
+
+async def test_messages_with_ids_are_adopted_as_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_RULED_MESSAGES", 3)
+    async with opened(tmp_path) as stream:
+        assert await write(stream, 0, identified("a", "b", "c"), identified("d", "e", start=3)) == 5
+        assert not len(stream._store.head)
+        assert await texts(stream) == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+async def test_ids_of_files_are_known_after_a_restart(tmp_path: Path, checkpoint: bool) -> None:
+    async with opened(tmp_path) as stream:
+        stream.publishing.offer([(b"t.x", b"", b"", b"first")])
+        assert await write(stream, 0, identified("a", "b"), [("t.a", b"2"), *identified("c", start=3)]) == 4
+        if checkpoint:
+            await stream.checkpoint()
+    async with opened(tmp_path) as stream:
+        ledger, now_ns = stream._store.ledger, stream._store.services.clock.now_ns()
+        assert [ledger.dedupe.find(each, now_ns) for each in (b"a", b"b", b"c", b"d")] == [2, 3, 5, None]
+        assert ledger.last_message_id == b"c"
+        stream.publishing.offer([(b"t.x", b"", b"NATS/1.0\r\nNats-Msg-Id: b\r\n\r\n", b"again")])
+        assert await write(stream, 1, identified("c", "d", start=10)) == 1
+        assert await texts(stream) == ["first", "0", "1", "2", "3", "11"]
+        assert not list((tmp_path / "T" / "staging").glob("*.tmp"))
+
+
+async def test_an_id_that_is_published_during_the_commit_is_stored_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as stream:
+        file = await staged(stream, identified("a", "b", "c"))
+        publish = [(b"t.x", b"", b"NATS/1.0\r\nNats-Msg-Id: b\r\n\r\n", b"published")]
+        on_thread, offers = stream._store.on_thread, [publish]
+
+        async def overtaken(call: Any, *args: Any) -> Any:
+            found = await on_thread(call, *args)
+            if call is file_ids.identified and offers:
+                stream.publishing.offer(offers.pop())
+            return found
+
+        monkeypatch.setattr(stream._store, "on_thread", overtaken)
+        assert await stream.bulk.commit("q", 0, [file]) == 2
+        assert await texts(stream) == ["published", "0", "2"]
+
+
+async def test_a_batch_whose_ids_are_always_overtaken_is_refused_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as stream:
+        file = await staged(stream, identified("a", "b"))
+        monkeypatch.setattr(module, "_overtaken", lambda *_: True)
+        with pytest.raises(BulkRefusedError, match="write the batch again"):
+            await stream.bulk.commit("q", 0, [file])
+        monkeypatch.undo()
+        assert await stream.bulk.commit("q", 0, [file]) == 2
+
+
+async def test_a_change_of_the_stream_during_a_commit_with_ids_refuses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as stream:
+        file = await staged(stream, identified("a"))
+        on_thread = stream._store.on_thread
+
+        async def changing(call: Any, *args: Any) -> Any:
+            found = await on_thread(call, *args)
+            if call is file_ids.identified:
+                await stream.reconfigure(changed(max_msgs_per_subject=1, duplicate_window=10**9))
+            return found
+
+        monkeypatch.setattr(stream._store, "on_thread", changing)
+        with pytest.raises(BulkRefusedError, match="was changed during the commit"):
+            await stream.bulk.commit("q", 0, [file])
+        assert await stream.bulk.commit("q", 0, [file]) == 1
+
+
+async def test_a_refused_sync_forgets_the_ids_too(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stream:
+        file = await staged(stream, identified("a", "b"))
+        log = stream._store.log
+        sync, failures = log.sync, [DiskError(tmp_path, "sync", 5)]
+
+        def failing() -> None:
+            if failures:
+                raise failures.pop()
+            sync()
+
+        log.sync = failing  # type: ignore[method-assign]
+        with pytest.raises(ApiError):
+            await stream.bulk.commit("q", 0, [file])
+        await until(lambda: stream.publishing.failure is None)
+        assert await stream.bulk.commit("q", 0, [file]) == 2
+        assert await texts(stream) == ["0", "1"]
+
+
+async def test_an_abort_during_a_commit_with_ids_refuses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as stream:
+        files = [await staged(stream, identified("a", "b")), await staged(stream, identified("b", "c"))]
+        on_thread = stream._store.on_thread
+
+        async def aborting(call: Any, *args: Any) -> Any:
+            found = await on_thread(call, *args)
+            if call is file_ids.identified:
+                await stream.bulk.discard(files)
+            return found
+
+        monkeypatch.setattr(stream._store, "on_thread", aborting)
+        with pytest.raises(BulkRefusedError, match="does not have all parts"):
+            await stream.bulk.commit("q", 0, files)
+        assert await texts(stream) == []
+        assert not list((tmp_path / "T" / "staging").iterdir())
+
+
+async def test_more_ids_than_fit_into_memory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_IDS", 2)
+    async with opened(tmp_path) as stream:
+        with pytest.raises(BulkRefusedError, match="may have 2 messages at most"):
+            await write(stream, 0, identified("a", "b", "c"))
+
+
+async def test_a_stream_without_a_window_knows_the_last_id(tmp_path: Path) -> None:
+    config = changed(duplicate_window=0)
+    for _ in range(2):
+        async with opened(tmp_path, config) as stream:
+            await write(stream, 0, identified("a", "a"), identified("b", start=2))
+            assert stream._store.ledger.last_message_id == b"b"
+            assert await texts(stream) == ["0", "1", "2"]
 
 
 async def test_the_limit_of_a_subject_holds(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_subject_must_be_text(tmp_path: Path) -> None:
 
 def test_headers_that_rules_look_at_are_noticed(tmp_path: Path) -> None:
     part = part_in(tmp_path)
-    part.append(rows_of([("orders.a", b"", b"NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n")]))
+    part.append(rows_of([("orders.a", b"", b"NATS/1.0\r\nNats-TTL: 1s\r\n\r\n")]))
     assert part.finish().is_ruled
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.stream.publishing.dedupe import DedupeWindow
+from headwater.clock import AHEAD_NS
+from headwater.stream.publishing import dedupe
+from headwater.stream.publishing.dedupe import DedupeWindow, IdBlock, row_blocks, with_blocks
 
 WINDOW = 100
 
@@ -69,3 +72,58 @@ def test_remembered_ids_survive_a_checkpoint() -> None:
     restored.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(window.dump())))
     assert (restored.find(b"x", 1050), restored.find(b"\xff\x00", 1050)) == (1, 2)
     assert (restored.find(b"x", 1100), restored.find(b"\xff\x00", 1109)) == (None, 2)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 40), st.lists(st.sampled_from([b"x", b"y", b"z", b""]), max_size=4)),
+        max_size=30,
+    ),
+    st.integers(0, 3),
+)
+def test_ids_in_blocks_are_found_as_long_as_single_ones(
+    uses: list[tuple[int, list[bytes]]], most_blocks: int
+) -> None:
+    window, now, seq = DedupeWindow(WINDOW), 1000, 1
+    stored: list[tuple[int, bytes, int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dedupe, "MOST_BLOCKS", most_blocks)
+        patch.setattr(dedupe, "BLOCK_IDS", 2)
+        for step, ids in uses:
+            now += step
+            within = {each: at for ts, each, at in stored if ts > now - WINDOW}
+            known = window.known(now)
+            for name in (b"x", b"y", b"z"):
+                assert known(name) >= (name in within)
+                assert window.find(name, now) == within.get(name)
+            fresh = [
+                each if each not in within and each not in ids[:row] else b"" for row, each in enumerate(ids)
+            ]
+            before = window.added
+            if len(fresh) == 1 and fresh[0]:
+                window.add(fresh[0], seq, now)
+                assert window.added_since(before) == fresh
+            else:
+                for rows in row_blocks(fresh):
+                    window.add_block(IdBlock(now, seq, rows))
+            stored += [(now, each, seq + row) for row, each in enumerate(fresh) if each]
+            seq += len(ids)
+        copy = DedupeWindow(WINDOW)
+        copy.restore(with_blocks(window.dump(), window.dump_blocks()))
+        for name in (b"x", b"y", b"z"):
+            assert copy.find(name, now) == window.find(name, now)
+
+
+def test_blocks_of_a_wrong_clock_leave_with_the_window() -> None:
+    window = DedupeWindow(WINDOW)
+    window.add_block(IdBlock(1000 + 2 * AHEAD_NS, 1, {b"x": 0}))
+    assert window.find(b"x", 1000) == 1
+    assert window.find(b"x", 1000 + WINDOW) is None
+    window.expire(1000 + WINDOW)
+    assert len(window) == 0
+
+
+def test_a_stream_without_a_window_remembers_no_block() -> None:
+    window = DedupeWindow(0)
+    window.add_block(IdBlock(1000, 1, {b"x": 0}))
+    assert len(window) == 0

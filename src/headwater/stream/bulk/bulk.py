@@ -3,8 +3,9 @@
 1. Each part is checked and written to a staged file as it arrives.
 2. A commit names the query, the batch and the finished parts. If the stream has this batch of the query, it
    answers so and nothing changes.
-3. The log gets one batch: the record of the query, with the names and sums of the files. Where the rules of
-   the stream need each message, it has the messages themselves instead, checked as published ones.
+3. The log gets one batch: the record of the query, with the names, the sums and the message ids of the
+   files. Messages whose id is known are left out of the files before. Where the rules of the stream need each
+   message, the batch has the messages themselves instead, checked as published ones.
 
 A crash before 3 leaves staged files, which the next open removes. After it, all messages and the record are
 there, and a repeated commit is answered as done.
@@ -17,12 +18,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 from headwater.errors import ApiError, Error, api_error
 from headwater.model import written
+from headwater.model.adopted import Adopted
 from headwater.model.subject import Filter
 from headwater.model.written import Written
+from headwater.stream.bulk.file_ids import IdentifiedFile, identified
 from headwater.stream.bulk.staged_part import BulkRefusedError, StagedFile, StagedPart
 from headwater.stream.committer import Committer
+from headwater.stream.ledger import Ledger
 from headwater.stream.publishing.acceptor import Acceptor
 from headwater.stream.publishing.atomic_batch import BatchMessage
+from headwater.stream.publishing.dedupe import FileIds
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.publishing.publishing import StreamPublishing
 from headwater.stream.replica.replica import StreamReplica, adopts_files
@@ -33,6 +38,10 @@ from headwater.wire.bulk_rows import BulkRows
 MOST_RULED_MESSAGES = 50_000
 MOST_RULED_BYTES = 64 << 20
 """The most that one batch may have where the rules need each message: they are checked in one turn."""
+MOST_IDS = 4_000_000
+"""The most messages of a batch with ids that a duplicate window must remember: they are held in memory."""
+MOST_REPEATS = 10
+"""How often a batch is checked again because others have stored some of its ids meanwhile."""
 
 
 class StreamBulk:
@@ -90,9 +99,11 @@ class StreamBulk:
         """Return a new part."""
         self.require_writable()
         await self._remove_unwanted()
+        return await self._store.on_thread(self._new_part)
+
+    def _new_part(self) -> StagedPart:
         config, now_ns = self._store.config, self._store.services.clock.now_ns()
-        staging, compression = self._store.staging, self._replica.compression
-        return await self._store.on_thread(StagedPart, staging, config.subjects, compression, now_ns)
+        return StagedPart(self._store.staging, config.subjects, self._replica.compression, now_ns)
 
     async def append(self, part: StagedPart, encoded: bytes) -> None:
         """Add messages to a part; raise if one of them may not be in the stream."""
@@ -140,9 +151,13 @@ class StreamBulk:
             if known is not None and known.batch >= batch:
                 return None
             self._check(files)
-            if self.is_ruled or any(file.is_ruled for file in files):
+            if not files or self.is_ruled or any(file.is_ruled for file in files):
                 return await self._store_messages(name, expected, batch, files)
-            return await self._adopt(name, expected, batch, files)
+            has_ids = any(file.has_ids for file in files)
+            if has_ids and self._store.config.duplicate_window:
+                return await self._adopt_once(name, expected, batch, files)
+            ids = [FileIds.of_last(file.adopted.rows, file.last_id) for file in files] if has_ids else []
+            return await self._adopt(name, expected, batch, [file.adopted for file in files], ids)
 
     def _check(self, files: Sequence[StagedFile]) -> None:
         """Raise if parts are gone, or the config, as it is now, does not allow their messages."""
@@ -157,17 +172,50 @@ class StreamBulk:
             raise api_error("stream_message_exceeds_maximum")
         self._replica.require_room([file.adopted for file in files])
 
-    async def _adopt(self, name: str, expected: bytes, batch: int, files: Sequence[StagedFile]) -> int:
-        adopted = [file.adopted for file in files]
+    async def _adopt(
+        self, name: str, expected: bytes, batch: int, adopted: Sequence[Adopted], ids: Sequence[FileIds]
+    ) -> int:
         count = sum(file.rows for file in adopted)
-        if not count:
-            return await self._store_messages(name, expected, batch, files)
         known = self._changes(name, batch, count)
         names = [file.name for file in adopted]
         self._named.update(names)
-        await self._replica.adopt_files(name, expected, adopted, known, mirrored=False)
+        await self._replica.adopt_files(name, expected, adopted, known, mirrored=False, ids=ids)
         self._forget(names)
         return count
+
+    async def _adopt_once(self, name: str, expected: bytes, batch: int, files: Sequence[StagedFile]) -> int:
+        """Adopt the files without the messages whose id the duplicate window knows."""
+        if sum(file.adopted.rows for file in files) > MOST_IDS:
+            raise BulkRefusedError(
+                f"a batch with message ids may have {MOST_IDS} messages at most; write smaller batches"
+            )
+        config = self._store.config
+        for _ in range(MOST_REPEATS):
+            ledger, before = self._store.ledger, self._store.ledger.dedupe.added
+            is_known = ledger.dedupe.known(self._store.services.clock.now_ns())
+            found = await self._store.on_thread(
+                identified, self._store.staging, files, is_known, self._new_part
+            )
+            rewritten = [each.file for each in found if each.file not in files]
+            self._staged.update(file.adopted.name for file in rewritten)
+            try:
+                self._check([each.file for each in found])
+                if self._store.config is not config:
+                    raise BulkRefusedError("the stream was changed during the commit; write the batch again")
+                if self._store.ledger is ledger and not _overtaken(ledger, before, found):
+                    return await self._adopt_identified(name, expected, batch, found)
+            finally:
+                await self.discard(rewritten)
+        raise BulkRefusedError("messages with the same ids are being published; write the batch again")
+
+    async def _adopt_identified(
+        self, name: str, expected: bytes, batch: int, found: Sequence[IdentifiedFile]
+    ) -> int:
+        if not found:
+            return await self._store_messages(name, expected, batch, [])
+        adopted = [each.file.adopted for each in found]
+        now_ns = self._store.services.clock.now_ns()
+        return await self._adopt(name, expected, batch, adopted, [each.ids.since(now_ns) for each in found])
 
     async def _store_messages(
         self, name: str, expected: bytes, batch: int, files: Sequence[StagedFile]
@@ -215,6 +263,12 @@ class StreamBulk:
                 run = OfferedRun.of(columns)
                 messages += zip(run.subjects, run.headers, run.datas, strict=True)
         return messages
+
+
+def _overtaken(ledger: Ledger, before: int, files: Sequence[IdentifiedFile]) -> bool:
+    """Return whether one of these ids was stored since so many ids were."""
+    recent = ledger.dedupe.added_since(before)
+    return any(file.ids.has(each) for each in recent for file in files)
 
 
 def _removing(discard: Callable[[str], None], name: str) -> Callable[[], None]:

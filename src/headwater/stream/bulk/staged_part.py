@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.errors import DiskError, Error
-from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
+from headwater.model.columns import Buffer
 from headwater.model.subject import Filter, valid_literal
+from headwater.stream.bulk.header_blocks import HeaderBlocks
 from headwater.table.adopted_sums import adopted_of
 from headwater.table.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS, FileWriter
 from headwater.table.rows import Rows, concat
@@ -24,8 +25,6 @@ from headwater.table.staging import BEGUN, WRITTEN, Staging
 from headwater.wire.bulk_rows import BulkRows, Numbers
 
 MOST_HEADER_BYTES = 65_535
-_RULED = b"\r\nNats-"
-"""Before the name of each header that the rules of publishing look at."""
 
 
 class BulkRefusedError(Error):
@@ -40,7 +39,11 @@ class StagedFile:
     largest: int
     """The size of the largest message: its headers and data."""
     is_ruled: bool
-    """Whether a message has a header that the rules of publishing look at."""
+    """Whether a message has a header, other than its id, that the rules of publishing look at."""
+    has_ids: bool = False
+    """Whether a message has an id."""
+    last_id: bytes = b""
+    """The id of the last message."""
 
 
 class StagedPart:
@@ -59,7 +62,8 @@ class StagedPart:
         self._waiting_rows = self._waiting_bytes = 0
         self._rows = 0
         self._largest = 0
-        self._is_ruled = False
+        self._is_ruled = self._has_ids = False
+        self._last_id = b""
         self.nbytes = 0
         """The bytes of all messages so far."""
         self._writer: FileWriter | None = None
@@ -70,11 +74,11 @@ class StagedPart:
         """Take messages; raise if one of them may not be in the stream."""
         if not len(rows):
             return
-        self._check(rows)
+        headers = binary_values(rows.header_lengths, rows.headers, nullable=True)
+        self._check(rows, headers)
         numbers = np.arange(self._rows, self._rows + len(rows), dtype=np.int64)
         subjects = _subjects_of(rows)
-        headers = _values(rows.header_lengths, rows.headers, nullable=True)
-        datas = _values(rows.data_lengths, rows.datas)
+        datas = binary_values(rows.data_lengths, rows.datas)
         self._rows += len(rows)
         size = len(rows.headers) + len(rows.datas)
         self.nbytes += size
@@ -98,7 +102,7 @@ class StagedPart:
         except OSError as error:
             raise DiskError(self._temporary, "write", error.errno or 0) from error
         adopted = adopted_of(name, stats.content.size_bytes, stats.sums)
-        return StagedFile(adopted, self._largest, self._is_ruled)
+        return StagedFile(adopted, self._largest, self._is_ruled, self._has_ids, self._last_id)
 
     def abandon(self) -> None:
         """Remove the unfinished file."""
@@ -109,21 +113,23 @@ class StagedPart:
         except (OSError, DiskError):
             pass  # the next open of the stream removes it
 
-    def _check(self, rows: BulkRows) -> None:
+    def _check(self, rows: BulkRows, headers: pa.BinaryArray) -> None:
         used = np.unique(rows.codes).tolist()
         for subject in {rows.subjects[code] for code in used} - self._known:
             self._check_subject(subject)
         sizes = rows.header_lengths.astype(np.int64) + rows.data_lengths
         self._largest = max(self._largest, int(sizes.max()))
+        self._last_id = b""
         if not rows.headers:
             return
         if int(rows.header_lengths.max()) > MOST_HEADER_BYTES:
             raise BulkRefusedError(f"a message has more than {MOST_HEADER_BYTES} bytes of headers")
-        self._is_ruled = self._is_ruled or _RULED in rows.headers
-        ends = np.cumsum(rows.header_lengths, dtype=np.int64).tolist()
-        for start, end in zip([0, *ends], ends, strict=False):
-            if not header_block.valid(rows.headers[start:end]):
-                raise BulkRefusedError("a message has a malformed header block")
+        blocks = HeaderBlocks(headers)
+        if not blocks.are_valid:
+            raise BulkRefusedError("a message has a malformed header block")
+        self._is_ruled |= blocks.are_ruled
+        self._has_ids |= blocks.have_ids
+        self._last_id = blocks.last_id
 
     def _check_subject(self, subject: bytes) -> None:
         try:
@@ -157,7 +163,7 @@ def _subjects_of(rows: BulkRows) -> pa.DictionaryArray:
     )
 
 
-def _values(lengths: Numbers, joined: bytes | memoryview, *, nullable: bool = False) -> pa.BinaryArray:
+def binary_values(lengths: Numbers, joined: Buffer, *, nullable: bool = False) -> pa.BinaryArray:
     """Return joined bytes as an array, not copied; with `nullable` an empty value is none."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])

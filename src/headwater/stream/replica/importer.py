@@ -16,6 +16,7 @@ from headwater.model import headers as header_block
 from headwater.model.adopted import Adopted
 from headwater.model.stream import Discard
 from headwater.stream.publishing.counter import CounterTotals, counted
+from headwater.stream.publishing.dedupe import FileIds
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.sequencer import Sequencer
 from headwater.stream.store import Store
@@ -99,10 +100,12 @@ class Importer:
         known: Mapping[str, bytes],
         *,
         mirrored: bool,
+        ids: Sequence[FileIds] = (),
     ) -> list[Adopted]:
         """Add files of copied messages at the end, in one change; return them with their sequences.
 
-        `known` is what is known of upstreams from then on, with the cursor of this one.
+        `known` is what is known of upstreams from then on, with the cursor of this one. `ids` are those that
+        the duplicate window must remember.
         """
         self._check(upstream, expected)
         last_seq, last_ts = self._store.ledger.last_seq, self._sequencer.floor_ts
@@ -113,7 +116,7 @@ class Importer:
             placed.append(file if mirrored else file.behind(last_seq, last_ts, ts))
             last_seq, last_ts = placed[-1].last_seq, placed[-1].last_ts
         self._store.adoptions.announce(placed)
-        self._sequencer.adopt(placed, known)
+        self._sequencer.adopt(placed, known, ids)
         return placed
 
     def pass_over(

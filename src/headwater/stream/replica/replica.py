@@ -17,6 +17,7 @@ from headwater.model.stream import Discard, Retention, StreamConfig
 from headwater.stream.committer import Committer
 from headwater.stream.events import StreamEvents
 from headwater.stream.folder import Fold
+from headwater.stream.publishing.dedupe import FileIds
 from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.publishing.publishing import StreamPublishing
 from headwater.stream.replica.adopter import Adopter
@@ -271,6 +272,7 @@ class StreamReplica:
         *,
         mirrored: bool,
         returns_early: bool = False,
+        ids: Sequence[FileIds] = (),
     ) -> list[Adopted]:
         """Adopt staged files in one change with what is `known` from then on; return them as they are placed.
 
@@ -278,7 +280,7 @@ class StreamReplica:
         `returns_early` that is enough; otherwise the table has them.
         """
         self.require_open()
-        placed = self._importer.adopt(upstream, expected, adopted, known, mirrored=mirrored)
+        placed = self._importer.adopt(upstream, expected, adopted, known, mirrored=mirrored, ids=ids)
         self._committer.wake()
         try:
             await self._committer.settled()
