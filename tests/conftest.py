@@ -11,6 +11,7 @@ import gc
 import os
 import random
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,7 @@ import spark_archive
 import swallowed as swallowed_assertions
 import workers
 from azurite import AzuriteServer, azurite, missing
+from costs import VARIABLE as COSTS, Costs
 from journal_cluster import JournalCluster, journal_cluster
 from rounds import SEED_VARIABLE, choose_seed
 from seaweed import SeaweedServer, seaweed
@@ -36,6 +38,8 @@ _swallowed = swallowed_assertions.Swallowed()
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of generated examples here, so that it can be printed; workers take the same."""
     spark_archive.use(os.environ)
+    if os.environ.get(COSTS):
+        config.pluginmanager.register(Costs(Path(os.environ[COSTS]).absolute()))
     if config.getoption(_SEED) is None and config.getoption("--hypothesis-profile") is None:
         setattr(config.option, _SEED.strip("-").replace("-", "_"), str(random.SystemRandom().getrandbits(32)))
 

@@ -90,7 +90,7 @@ MUST_HAPPEN_AMONG_MANY = (
     "chaos kill_replicator",
 )
 MANY = 40
-ALWAYS = ("no_file_sync", "early_confirmation", "early_release")
+ALWAYS = ("no_file_sync", "early_confirmation", "early_release", "emptied_checkpoint")
 """The mutations that each test run tries."""
 MOST_ATTEMPTS = 25
 
@@ -132,6 +132,11 @@ def test_an_engine_keeps_its_promises_whatever_breaks(capsys: pytest.CaptureFixt
 
 def test_without_faults_every_client_gets_everything() -> None:
     (outcome,) = simulated(chosen(1), "--lasts", "30", "--calm")
+    assert not outcome["problem"], described(outcome)
+
+
+def test_a_fold_that_ends_after_the_consumers_keeps_what_they_acknowledged() -> None:
+    (outcome,) = simulated(chosen(1), *MUTATIONS["emptied_checkpoint"].arguments)
     assert not outcome["problem"], described(outcome)
 
 
@@ -185,7 +190,7 @@ def test_the_simulator_finds_what_is_broken_on_purpose(name: str) -> None:
     if name not in ALWAYS and not RUNS:
         pytest.skip("make test-simulation tries every mutation, make test a few")
     problems = []
-    for outcome in simulated(chosen(MOST_ATTEMPTS), "--mutation", name):
+    for outcome in simulated(chosen(MOST_ATTEMPTS), "--mutation", name, *MUTATIONS[name].arguments):
         problems.append(outcome["problem"])
         if re.search(MUTATIONS[name].found, outcome["problem"]) and outcome["problem"]:
             return

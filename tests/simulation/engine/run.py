@@ -22,9 +22,13 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from headwater.delivery.consumers import StreamConsumers
+from headwater.errors import Error
 from simulation.engine.audit import Audit
 from simulation.engine.chaos import Chaos
 from simulation.engine.clients import Actor
@@ -46,12 +50,21 @@ Outcome = dict[str, Any]
 class Run:
     """One run: setup, faults, recovery, audit."""
 
-    def __init__(self, root: Path, seed: int, lasts_s: float = LASTS_S, is_calm: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        seed: int,
+        lasts_s: float = LASTS_S,
+        is_calm: bool = False,
+        folds_late: bool = False,
+    ) -> None:
         self.world = World(root, seed)
         self.world.patch()
         asyncio.set_event_loop(self.world.loop)
         self.lasts_s = lasts_s
         self.is_calm = is_calm
+        self.folds_late = folds_late
+        """Whether every stop of the engine ends with a fold of each stream, after its consumers."""
         self.topology = Topology(self.world)
         self.audit = Audit(self.world, self.topology)
         self.chaos = Chaos(self.world, self._audit)
@@ -95,6 +108,8 @@ class Run:
 
     async def _all(self) -> None:
         world = self.world
+        if self.folds_late:
+            fold_after_consumers()
         world.begin()
         world.start()
         world.start_replicator()
@@ -105,10 +120,18 @@ class Run:
         for task in tasks:
             task.add_done_callback(world.check)
         if self.is_calm:
-            await asyncio.sleep(self.lasts_s)
+            await self._calm()
         else:
             await self.chaos.run(world.loop.time() + self.lasts_s)
         await self._rest(actors)
+
+    async def _calm(self) -> None:
+        """Break nothing. Late folds need a stop and a start while clients are busy."""
+        if self.folds_late:
+            await asyncio.sleep(self.lasts_s / 2)
+            await self.chaos.restart_in_order()
+            await self.audit.streams()
+        await asyncio.sleep(self.lasts_s / (2 if self.folds_late else 1))
 
     async def _rest(self, actors: list[Actor]) -> None:
         """End all faults, let all clients finish, and audit the engine, before and after a restart."""
@@ -161,6 +184,18 @@ class Run:
         await self.audit.streams()
 
 
+def fold_after_consumers() -> None:
+    """Fold each stream after its consumers are closed, as a fold that a copy asked for may do."""
+    close: Callable[[StreamConsumers], Awaitable[None]] = StreamConsumers.close
+
+    async def close_and_fold(self: StreamConsumers) -> None:
+        await close(self)
+        with suppress(Error):
+            await self.stream.checkpoint()
+
+    setattr(StreamConsumers, "close", close_and_fold)  # noqa: B010  # one process, one run
+
+
 def one(seed: int, options: argparse.Namespace, root: Path) -> Outcome:
     """Return the outcome of one run in this process, which is of no use afterwards."""
     began = time.perf_counter()
@@ -168,7 +203,7 @@ def one(seed: int, options: argparse.Namespace, root: Path) -> Outcome:
     sys.unraisablehook = lambda _: None
     if options.mutation:
         MUTATIONS[options.mutation].apply()
-    outcome = Run(root, seed, options.lasts, options.calm).go()
+    outcome = Run(root, seed, options.lasts, options.calm, options.late_folds).go()
     return {**outcome, "wall_s": round(time.perf_counter() - began, 2)}
 
 
@@ -214,6 +249,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--lasts", type=float, default=LASTS_S)
     parser.add_argument("--calm", action="store_true", help="break nothing")
+    parser.add_argument("--late-folds", action="store_true", help="fold streams after their consumers closed")
     parser.add_argument("--mutation", default="", choices=["", *MUTATIONS], help="break the engine itself")
     parser.add_argument("--log", default="CRITICAL")
     options = parser.parse_args()
