@@ -11,7 +11,7 @@ NATS_CLI ?= nats
 ROUNDS ?= 60
 RUNS ?= 1000
 ATTACKS ?= 100000
-WORKERS ?= 6
+WORKERS ?= 10
 OLDER_SERVERS ?= .headwater/older-servers
 # A recipe that names $(MAKE) itself would run under `make -n`.
 CHECK := $(MAKE) --no-print-directory check
@@ -53,8 +53,8 @@ format: install ## rewrite the code as `check` wants it
 	$(BIN)/ruff format src tests bench demo docs_site
 	$(BIN)/ruff check --fix src tests bench demo docs_site
 
-test: install java-check ## everything: check, and beside it the whole suite, by WORKERS=6 processes side by side
-	$(BIN)/python tests/suite.py --beside '$(CHECK)' -n $(WORKERS) --ignore tests/test_tidy.py $(ARGS)
+test: install java-check ## everything: check, and beside it the whole suite, by WORKERS=10 processes side by side
+	$(BIN)/python tests/suite.py --beside '$(CHECK)' --workers $(WORKERS) --ignore tests/test_tidy.py $(ARGS)
 
 test-rounds: install java-check ## what is killed, links that are cut, hostile clients, at random: ROUNDS=60 ATTACKS=100000
 	TEST_ATTACKS=$(ATTACKS) $(BIN)/pytest -q -s --timeout 0 tests/fuzz $(ARGS)

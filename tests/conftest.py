@@ -10,6 +10,7 @@ import atexit
 import gc
 import os
 import random
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -20,7 +21,9 @@ import spark_archive
 import swallowed as swallowed_assertions
 import workers
 from azurite import AzuriteServer, azurite, missing
-from costs import VARIABLE as COSTS, Costs
+from costs import VARIABLE as COSTS
+from costs import Costs
+from forks import Forks
 from journal_cluster import JournalCluster, journal_cluster
 from rounds import SEED_VARIABLE, choose_seed
 from seaweed import SeaweedServer, seaweed
@@ -34,10 +37,20 @@ _SEED = "--hypothesis-seed"
 _swallowed = swallowed_assertions.Swallowed()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the suite ask for parallel workers."""
+    parser.addoption("--workers", type=int, default=0, help="run modules in so many processes")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of generated examples here, so that it can be printed; workers take the same."""
-    spark_archive.use(os.environ)
+    # A shell's background job ignores Ctrl-C, and so would the commands that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if workers_wanted := config.getoption("--workers"):
+        config.pluginmanager.register(Forks(workers_wanted, spark_archive.begin(os.environ)))
+    else:
+        spark_archive.use(os.environ)
     if os.environ.get(COSTS):
         config.pluginmanager.register(Costs(Path(os.environ[COSTS]).absolute()))
     if config.getoption(_SEED) is None and config.getoption("--hypothesis-profile") is None:

@@ -1,8 +1,8 @@
-"""What each test costs: CPU seconds of its worker and of the processes that ended in it, and seconds that passed.
+"""What each test costs: CPU seconds of its worker and of processes that ended in it, and the time it took.
 
-`make test` is bound by CPU time. `TEST_COSTS=costs.tsv make test` appends one line for each test, and
-`python tests/costs.py costs.tsv` prints the modules that cost most and when each worker ended. The seconds of a
-server or a Spark that tests share count for the test in which it ends.
+`TEST_COSTS=costs.tsv make test` appends one line for each test, and `python tests/costs.py costs.tsv` prints
+the modules that cost most and when each worker ended. The seconds of a server or a Spark that tests share
+count for the test in which it ends.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from forks import VARIABLE as WORKER
 
 VARIABLE = "TEST_COSTS"
 SHOWN = 60
@@ -61,7 +63,7 @@ class Costs:
         try:
             return (yield)
         finally:
-            worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+            worker = os.environ.get(WORKER, "main")
             spent = _cpu_s() - cpu_s, time.monotonic() - began
             # One write of a line to a file that is only appended to: workers do not mix theirs.
             with self._record.open("a") as record:

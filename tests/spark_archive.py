@@ -1,8 +1,8 @@
 """An archive of Spark's classes as Java has loaded them, so that Spark starts with half the CPU time.
 
 Dozens of tests start a Spark. `python tests/spark_archive.py` starts one and archives its classes below
-`.headwater`; the suite does so once in a clone. Java ignores an archive that does not fit, and tests that
-find none run as they do without it.
+`.headwater`; parallel workers have it done once in a clone, while their tests are collected. Java ignores an
+archive that does not fit, and tests that find none run as they do without it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -65,6 +65,17 @@ def write(environ: Mapping[str, str], folder: Path = FOLDER) -> None:
         unfinished.rename(wanted)
     except (OSError, subprocess.SubprocessError):
         unfinished.unlink(missing_ok=True)
+
+
+def begin(environ: MutableMapping[str, str]) -> Callable[[], None]:
+    """Write the archive in another process; return what waits for it and then uses it."""
+    process = subprocess.Popen([sys.executable, __file__], stdout=subprocess.DEVNULL, env=dict(environ))
+
+    def finish() -> None:
+        process.wait()
+        use(environ)
+
+    return finish
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The whole suite: all tests in parallel, then the few that failed again, alone.
 
-Six processes share two cores, Spark and a dozen servers, so a test can miss its wait for reasons of the
+Ten processes share two cores, Spark and a dozen servers, so a test can miss its wait for reasons of the
 machine. A test that failed is therefore repeated once, alone, with the same seeds. What
 passes then is listed at the end as unsteady: its wait is too short or it has a race, and it wants a fix.
 What explores at random (`FINAL`) is never repeated, because one failure there is a finding, and neither
@@ -9,8 +9,8 @@ are more than `MOST` tests.
 `--beside "make check"` runs a command while the tests run, because much of a test is waiting. The suite fails
 if that command fails, and shows its output last.
 
-In a new clone one process collects the tests first, so that the workers find the modules compiled, and
-another one archives Spark's classes (`spark_archive.py`).
+One process collects the tests and forks the workers (`forks.py`). In a new clone another one archives the
+classes of Spark at the same time (`spark_archive.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ MOST = 4
 """How many failed tests are repeated; more than that is no accident."""
 
 _TESTS_FAILED = 1
-_SIDE_BY_SIDE = ("--dist", "loadfile", "--no-loadscope-reorder")
 
 
 class Beside:
@@ -65,12 +64,12 @@ def run(options: list[str], folder: Path) -> int:
     """Run the tests in `folder` with these options of pytest, and return the exit code."""
     choose_seed()
     with tempfile.TemporaryDirectory() as cache:
-        code = _pytest(["-o", f"cache_dir={cache}", *_SIDE_BY_SIDE, *options], folder)
+        code = _pytest(["-o", f"cache_dir={cache}", *options], folder)
         failed = _last_failed(Path(cache))
     if code != _TESTS_FAILED or not repeatable(failed):
         return code
     print(f"\nonce more, alone: {len(failed)} that failed beside the others", flush=True)
-    again = _pytest(["-p", "no:xdist", *failed], folder)
+    again = _pytest([*failed], folder)
     if again == 0:
         print("\nUNSTEADY (failed beside the others, passed alone; fix them):", *failed, sep="\n  ")
     return again
@@ -79,24 +78,8 @@ def run(options: list[str], folder: Path) -> int:
 def run_beside(command: list[str], options: list[str], folder: Path) -> int:
     """Run the tests as `run` does and the command at the same time, and return 0 if both pass."""
     beside = Beside(command, folder)
-    with subprocess.Popen([sys.executable, str(Path(__file__).with_name("spark_archive.py"))]):
-        _compile(options, folder)
     code = run(options, folder)
     return beside.finish() or code
-
-
-def is_compiled(folder: Path) -> bool:
-    """Whether pytest has compiled every test module in this folder before."""
-    compiled = {path.name.partition(".")[0] for path in folder.rglob("__pycache__/test_*-pytest-*.pyc")}
-    return all(path.stem in compiled for path in folder.rglob("test_*.py"))
-
-
-def _compile(options: list[str], folder: Path) -> None:
-    """Let one process compile the modules, which otherwise every worker does by itself."""
-    if sys.dont_write_bytecode or is_compiled(folder / "tests"):
-        return
-    collect = [sys.executable, "-m", "pytest", "-qq", *options, "-n", "0", "--collect-only"]
-    subprocess.run(collect, cwd=folder, stdout=subprocess.DEVNULL)
 
 
 def _pytest(options: list[str], folder: Path) -> int:

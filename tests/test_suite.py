@@ -23,19 +23,12 @@ NEVER = "def test_it():\n    assert False\n"
 ALWAYS = "def test_it():\n    pass\n"
 
 
-@pytest.fixture(autouse=True)
-def _no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Java there is nothing to archive."""
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-
-
 def _suite(folder: Path, *options: str, **modules: str) -> int:
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "tests" / "fuzz").mkdir(parents=True)
     for name, body in modules.items():
         (folder / "tests" / name.replace("__", "/")).with_suffix(".py").write_text(body)
-    return suite.main([*options, "-n", "0"], folder)
+    return suite.main([*options], folder)
 
 
 def _beside(code: int) -> tuple[str, str]:
@@ -98,14 +91,3 @@ def test_a_command_that_passes_beside_the_tests_saves_no_test(
     assert _suite(tmp_path, *_beside(0), test_a=NEVER) == 1
     last = capfd.readouterr().out.splitlines()[-1]
     assert last.startswith("passed: ")
-
-
-def test_one_process_compiles_the_modules_of_a_new_clone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert _suite(tmp_path, *_beside(0), "--collect-only", test_a=ALWAYS, test_b=ALWAYS) == 0
-    assert suite.is_compiled(tmp_path / "tests")
-    (tmp_path / "tests" / "test_c.py").write_text(ALWAYS)
-    assert not suite.is_compiled(tmp_path / "tests")

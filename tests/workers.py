@@ -1,12 +1,14 @@
-"""The order in which parallel workers take test modules.
+"""The order in which parallel workers take test modules, and which modules one worker runs in a row.
 
-`pytest -n 6 --dist loadfile --no-loadscope-reorder` runs the tests of one module in one worker, one after the
-other, so that they share a server, a site or a Spark. Modules start in the order of `FIRST`: what takes
-longest begins first, so that no worker is left with it at the end.
+The tests of one module run in one worker, one after the other, so that they share a server, a site or a
+Spark. Modules start in the order of `FIRST`: what takes longest begins first, so that no worker is left with
+it at the end. Modules of a line of `TOGETHER` share what the session sets up: a Spark for each of them would
+cost ten seconds of CPU time and a gigabyte.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,27 @@ FIRST = (
     "stream",
 )
 """Modules by the start of their path, longest first; all others come after them."""
+
+
+TOGETHER = (
+    (
+        "on_spark/test_data_source.py",
+        "on_spark/test_decoding.py",
+        "on_spark/test_jobs.py",
+        "on_spark/test_sink.py",
+    ),
+)
+"""Modules that one worker runs in a row."""
+
+
+def parts(items: Sequence[pytest.Item], root: Path) -> list[list[pytest.Item]]:
+    """Return the tests as the parts that workers take, in the order of starting."""
+    shared = {module: group[0] for group in TOGETHER for module in group}
+    found: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        module = _below(item.path, root)
+        found.setdefault(shared.get(module, str(item.path)), []).append(item)
+    return list(found.values())
 
 
 def rank(path: str) -> int:

@@ -18,11 +18,23 @@ def _no_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-@pytest.fixture(scope="session", params=KINDS)
-def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """Commands against a plain nats-server, then against a Headwater engine."""
-    with jetstream(request.param, tmp_path_factory.mktemp("jetstream")) as running:
+@pytest.fixture(scope="session")
+def _nats_server_shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    with jetstream("nats-server", tmp_path_factory.mktemp("jetstream")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def _headwater_shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    with jetstream("headwater", tmp_path_factory.mktemp("jetstream")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def shell(request: pytest.FixtureRequest) -> Shell:
+    """Commands against a plain nats-server, then against a Headwater engine; both run until the last test."""
+    found: Shell = request.getfixturevalue(f"_{request.param.replace('-', '_')}_shell")
+    return found
 
 
 @pytest.fixture

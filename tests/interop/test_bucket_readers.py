@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
-import polars as pl
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
@@ -53,6 +52,8 @@ def delta_of(bucket: Bucket) -> DeltaTable:
 
 
 def test_scan_finds_it_by_the_folder_of_the_stream_or_of_the_table(bucket: Bucket) -> None:
+    import polars as pl
+
     for address in (bucket.address, f"{bucket.address}/table", f"{bucket.address}/"):
         rows = headwater.scan(address).filter(pl.col("seq") > MESSAGES - 2).collect()
         assert rows["seq"].to_list() == [MESSAGES - 1, MESSAGES]
@@ -73,6 +74,8 @@ def test_a_stream_s_folder_that_names_the_bucket_leads_there(bucket: Bucket, tmp
 
 
 def test_deltalake_polars_and_duckdb_read_it_by_themselves(bucket: Bucket) -> None:
+    import polars as pl
+
     delta = delta_of(bucket)
     assert delta.to_pyarrow_table(columns=["offset"]).num_rows == MESSAGES
     frame = pl.scan_delta(delta).select((pl.col("base_seq") + pl.col("offset")).alias("seq"))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import duckdb
 import nats
-import polars as pl
 import pytest
 from deltalake import DeltaTable
 from nats.js import JetStreamContext
@@ -29,6 +28,8 @@ def with_duckdb(directory: Path) -> list[Row]:
 
 
 def with_polars(directory: Path) -> list[Row]:
+    import polars as pl
+
     seq = (pl.col("base_seq") + pl.col("offset")).alias("seq")
     return pl.scan_delta(str(directory)).select(seq, "subject", "data").sort("seq").collect().rows()
 

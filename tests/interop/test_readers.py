@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import polars as pl
 import pytest
 from deltalake import DeltaTable
 
@@ -42,6 +41,8 @@ def with_duckdb(directory: Path) -> list[int]:
 
 
 def with_polars(directory: Path) -> list[int]:
+    import polars as pl
+
     frame = pl.scan_delta(str(directory)).select((pl.col("base_seq") + pl.col("offset")).alias("seq"))
     return frame.collect()["seq"].to_list()
 
@@ -94,6 +95,8 @@ def quiet(tmp_path: Path) -> Path:
 
 
 def test_every_field_reads_back_in_polars(quiet: Path) -> None:
+    import polars as pl
+
     rows = pl.scan_delta(str(quiet)).sort(pl.col("base_seq") + pl.col("offset")).collect().to_dicts()
     assert [row["base_seq"] + row["offset"] for row in rows] == [*range(1, 11), *range(101, 106)]
     for row, seq in zip(rows[:10], range(1, 11), strict=True):
@@ -105,6 +108,8 @@ def test_every_field_reads_back_in_polars(quiet: Path) -> None:
 
 
 def test_statistics_let_readers_skip_files_without_losing_rows(quiet: Path) -> None:
+    import polars as pl
+
     query = "SELECT base_seq + \"offset\" FROM messages WHERE subject = 'orders.3'"
     found = in_duckdb(quiet, query)
     assert sorted(found) == [(3,), (10,), (103,)]
@@ -155,6 +160,8 @@ def rows_of_duckdb(directory: Path) -> list[Row]:
 
 
 def rows_of_polars(directory: Path) -> list[Row]:
+    import polars as pl
+
     return pl.scan_delta(str(directory)).collect().to_dicts()
 
 
@@ -175,6 +182,8 @@ def test_of_linked_files_a_reader_sees_what_the_origin_wrote_and_where_it_came_f
 
 
 def test_readers_skip_files_by_where_they_came_from_and_by_the_origin_s_times(mixed: Path) -> None:
+    import polars as pl
+
     assert sorted(in_duckdb(mixed, "SELECT base_seq + \"offset\" FROM messages WHERE source = 'ORDERS'")) == [
         (seq,) for seq in range(4, 29)
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import headwater
@@ -13,6 +12,8 @@ from lake.stores import ORDERS, lake
 
 
 async def test_a_store_lists_its_streams_with_their_sizes(tmp_path: Path) -> None:
+    import polars as pl
+
     async with lake(tmp_path) as running:
         store = headwater.Lake(running.store)
         assert repr(store) == f"Lake({str(running.store)!r})"

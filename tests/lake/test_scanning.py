@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import nats
-import polars as pl
 import pyarrow.dataset as ds
 import pytest
 
@@ -33,6 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_polars_sees_sequences_times_and_headers(folder: Path) -> None:
+    import polars as pl
+
     rows = headwater.scan(folder).filter(pl.col("seq") > ORDERS - 2).collect()
     assert rows.columns == ["seq", "subject", "time", "nanos", "headers", "data"]
     assert rows["seq"].to_list() == [ORDERS - 1, ORDERS]
@@ -65,6 +66,8 @@ def test_a_wrong_column_or_filter_of_a_small_read_is_an_error_of_the_package(fol
 
 
 def test_files_that_cannot_match_are_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import polars as pl
+
     def refuse(*arguments: object) -> Iterator[object]:
         raise RuntimeError("a file was read")
 
@@ -80,6 +83,8 @@ def test_files_that_cannot_match_are_not_read(folder: Path, monkeypatch: pytest.
 
 
 def test_a_count_reads_no_payload(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import polars as pl
+
     asked: list[list[str]] = []
 
     def recording(part: Any, origin: Any, names: list[str], *rest: Any) -> Any:

@@ -10,7 +10,6 @@ from unittest.mock import patch
 
 import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -150,6 +149,8 @@ def with_duckdb(path: Path) -> list[tuple[object, ...]]:
 
 
 def with_polars(path: Path) -> list[tuple[object, ...]]:
+    import polars as pl
+
     frame = pl.read_parquet(path).with_columns(pl.col("time").dt.epoch("us"))
     return frame.select("offset", "subject", "time", "nanos", "headers", "data").rows()
 
@@ -163,6 +164,8 @@ def test_other_engines_read_the_same(
 
 
 def test_other_engines_find_rows_by_the_statistics(mixed: tuple[Path, list[Message], FileStats]) -> None:
+    import polars as pl
+
     path, messages, _ = mixed
     wanted = [m.data for m in messages if m.seq >= 4500 and m.subject == b"orders.3"]
     query = "SELECT data FROM read_parquet(?) WHERE \"offset\" >= 4500 AND subject = 'orders.3'"
@@ -175,6 +178,8 @@ def test_other_engines_find_rows_by_the_statistics(mixed: tuple[Path, list[Messa
 
 
 def test_a_table_that_adopts_a_spliced_file_is_read_by_delta_readers(tmp_path: Path) -> None:
+    import polars as pl
+
     table = Table.open(tmp_path / "table", RealDisk(sync=False))
     append(table, range(1, 100))
     parts = messages_between(100, 900), messages_between(901, 950)
