@@ -67,7 +67,7 @@ class Between:
 
 
 class Mute:
-    """A reporter without hooks: stacks of a test that hangs go to the error output, as elsewhere."""
+    """A reporter without hooks: stacks of a test that hangs go to the error output."""
 
     def __init__(self) -> None:
         self._tw = TerminalWriter(sys.__stderr__)
