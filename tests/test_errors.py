@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from errno import ENOSPC
+from pathlib import Path
+
 import pytest
 
-from headwater.errors import ROWS, Error, api_error
+from headwater.errors import ROWS, DiskError, Error, api_error
 
 
 def test_an_error_carries_the_numbers_and_text_of_its_row() -> None:
@@ -33,3 +36,13 @@ def test_only_passing_troubles_are_retryable() -> None:
     assert api_error("stream_store_failed", err="x").retryable
     assert api_error("stream_too_many_requests").retryable
     assert not api_error("stream_not_found").retryable
+
+
+def test_a_full_disk_is_the_same_sentence_for_every_data_file() -> None:
+    table = Path("store/A/table")
+    first, second = (
+        DiskError(table / "base_seq=0" / "source=__HIVE_DEFAULT_PARTITION__" / name, "write", ENOSPC)
+        for name in ("part-1.tmp", "part-2.tmp")
+    )
+    assert str(first) == str(second) == "cannot write a file in store/A/table: the disk is full"
+    assert first.path != second.path

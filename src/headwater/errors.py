@@ -83,6 +83,7 @@ from __future__ import annotations
 
 import os
 from errno import EDQUOT, ENOSPC
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,12 +121,18 @@ class DiskError(Error):
         self.operation = operation
         self.errno = errno
         reason = "the disk is full" if self.full else os.strerror(errno).lower()
-        super().__init__(f"cannot {operation} {path}: {reason}")
+        super().__init__(f"cannot {operation} {_shown(path)}: {reason}")
 
     @property
     def full(self) -> bool:
         """Return whether there is no space left, on the disk or in the quota."""
         return self.errno in (ENOSPC, EDQUOT)
+
+
+def _shown(path: Path) -> str:
+    """Return a path up to its partitions: data files have long random names, and each attempt another one."""
+    kept = list(takewhile(lambda part: "=" not in part, path.parts))
+    return str(path) if len(kept) == len(path.parts) else f"a file in {Path(*kept)}"
 
 
 class CorruptionError(Error):

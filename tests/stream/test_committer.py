@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -207,6 +208,19 @@ async def test_nothing_is_promised_while_the_disk_refuses(workshop: Workshop, di
         with pytest.raises(ApiError):
             await stream.publishing.promise()
         disk.heal()
+
+
+async def test_a_wake_without_a_change_is_no_wait_for_an_ack(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now_s=1.0)
+    monkeypatch.setattr(committer, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))
+    async with workshop.stream() as stream:
+        stream._committer.wake()
+        await asyncio.sleep(0)
+        clock.now_s = 1000.0
+        await publish(stream, (b"a", b"x"))
+        assert stream._committer._meters.ack_latency.total == 0.0
 
 
 async def test_an_error_of_a_listener_is_its_own(workshop: Workshop) -> None:

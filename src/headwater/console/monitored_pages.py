@@ -9,7 +9,7 @@ from typing import Any
 from headwater.console.sampler import SampledSite
 from headwater.errors import Error
 
-WHY_NOT = "the address of its monitoring port is not known: start the engine with --http-port"
+WHY_NOT = "no monitoring address is known: start the engine with --http-port; a plain nats-server has none"
 
 
 async def asked_page(site: SampledSite, path: str, key: str, what: str) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Committer:
 
     def wake(self) -> None:
         """Make the current group durable soon."""
-        if not self._offered_s:
+        if not self._offered_s and self._sequencer.group:
             self._offered_s = time.perf_counter()
         self._wake.set()
         self._events.changed()
@@ -175,6 +175,7 @@ class Committer:
                 self._wake.clear()
                 while self._sequencer.group or self._rotation or self._distrusted:
                     await self._commit_next()
+                self._offered_s = 0.0  # what was refused does not count as waiting
                 if self._closing:
                     self._wake.set()
         except FencedError as error:
