@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from headwater.client.connection_settings import ConnectionSettings
+from headwater.console import sampler as sampler_module
 from headwater.console.sampler import LONGEST_S, READ_SHARE, STREAM_S, Sampler, pace_s
 from headwater.console.watched_site import WatchedSite
 from headwater.errors import Error
@@ -42,6 +43,24 @@ async def test_an_answer_that_makes_no_sense_does_not_end_the_watch(monkeypatch:
     async with sampler.running():
         for _ in range(2):
             await asyncio.wait_for(calls.get(), 60)
+
+
+async def test_a_request_without_a_browser_has_the_sites_read_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler_module, "IDLE_FACTOR", 1e9)
+    sampler = Sampler([NOWHERE], 0.001)
+    reads: asyncio.Queue[None] = asyncio.Queue()
+
+    async def read() -> None:
+        reads.put_nowait(None)
+
+    monkeypatch.setattr(sampler.site("nowhere"), "read", read)
+    async with sampler.running():
+        await asyncio.wait_for(reads.get(), 60)
+        while not reads.empty():
+            reads.get_nowait()
+        for _ in range(3):
+            sampler.want()
+            await asyncio.wait_for(reads.get(), 60)
 
 
 def test_a_site_that_is_not_watched_is_an_error() -> None:

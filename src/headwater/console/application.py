@@ -107,6 +107,7 @@ def _routes(page: ConsolePage) -> list[Route]:
         path = {name: str(value) for name, value in request.path_params.items()}
         given = {**request.query_params, **path}
         console = console_of(request)
+        console.sampler.want()
         address = f"{page.path} {sorted(given.items())}"
         return console.views.of(address, console.sampler.version, lambda: page.view(console.sampler, given))
 

@@ -63,6 +63,8 @@ class Sampler:
         """Grows with each read of a site."""
         self._changed = asyncio.Event()
         self._wanted = asyncio.Event()
+        self._wants = 0
+        """How often the sites were wanted: each site notices also those during its pause."""
 
     def site(self, name: str) -> SampledSite:
         """Return a site by its name."""
@@ -84,6 +86,11 @@ class Sampler:
             await asyncio.gather(*tasks, return_exceptions=True)
             for each in self.sites.values():
                 await each.connection.close()
+
+    def want(self) -> None:
+        """Have the sites read soon, also while no browser listens."""
+        self._wants += 1
+        self._wanted.set()
 
     async def changes(self) -> AsyncIterator[int]:
         """Yield the version now, and each later one; versions that a slow reader missed are left out."""
@@ -113,9 +120,9 @@ class Sampler:
 
     async def _pause(self, read_s: float, streams: int) -> None:
         """Wait for the rest of the interval; longer while no browser listens, until one does."""
-        period_s = pace_s(self.interval_s, read_s, streams)
+        period_s, wants = pace_s(self.interval_s, read_s, streams), self._wants
         await asyncio.sleep(period_s - read_s)
-        if self.listeners == 0:
+        if self.listeners == 0 and self._wants == wants:
             self._wanted.clear()
             try:
                 await asyncio.wait_for(self._wanted.wait(), period_s * (IDLE_FACTOR - 1))
