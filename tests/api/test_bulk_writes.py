@@ -11,6 +11,7 @@ import pytest
 from bulk import BulkAsker, rows_of
 from doors import Door, Wanted, connected, opened_door
 from headwater.api import bulk_writes as module
+from headwater.api import staged_load
 from headwater.api.bulk_writes import IDLE_NS
 from headwater.bus.connection import NoRespondersError
 from headwater.control.account import AccountLimits
@@ -230,3 +231,31 @@ async def test_requests_for_unknown_writes_take_no_place(door: Door, monkeypatch
     assert (await client.commit("none", 0, [], 0))["stored"] == 0
     assert not len(door.api._writes)
     assert (await client.put("w", 1, ROWS))["stored"] == 3
+
+
+async def test_no_more_is_staged_than_the_stream_can_keep(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LEAST_STAGED_BYTES", 1500)
+    client = await stream_of(door, "SMALL", max_bytes=1000)
+    big = [("w.a", b"x" * 900)]
+    assert "error" not in await client.chunk("w", big)
+    assert "max_bytes of 1000" in (await client.chunk("v", big))["error"]["description"]
+    assert (await client.commit("w", 0, ["p"], 1))["stored"] == 1
+    assert "error" not in await client.chunk("v", big)
+
+
+async def test_thousands_of_unfinished_parts_of_one_client_are_refused(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staged_load, "MOST_UNFINISHED", 20)
+    client = await stream_of(door, "OPEN")
+    asked = [client.chunk(f"w{n % 8}", ROWS, f"p{n}", last=False) for n in range(200)]
+    refused = [answer for answer in await asyncio.gather(*asked) if "error" in answer]
+    assert len(refused) == 180
+    assert {answer["error"]["description"] for answer in refused} == {"insufficient resources"}
+    assert len(staged_files(door, "OPEN")) <= 20
+    for number in range(8):
+        await client.ask("ABORT", json.dumps({"version": VERSION, "write": f"w{number}"}).encode())
+    assert door.api._writes._load.total == staged_load.NOTHING
+    assert (await client.put("v", 0, ROWS))["stored"] == 3

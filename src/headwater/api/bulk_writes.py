@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from headwater.api.open_write import LOST, OpenWrite
+from headwater.api.staged_load import StagedLoad
 from headwater.background_tasks import BackgroundTasks
 from headwater.bus.connection import Connection
 from headwater.clock import Clock
@@ -45,6 +46,8 @@ MOST_WAITING_BYTES = 256 << 20
 """How many bytes of requests may wait; a client waits for answers, so only a hostile one sends more."""
 MOST_WAITING = 4096
 """How many requests may wait."""
+LEAST_STAGED_BYTES = 64 << 20
+"""So much may be staged for a stream, however small its `max_bytes`."""
 IDLE_NS = 3600 * 1_000_000_000
 """A write without a request for so long is given up."""
 SWEEP_S = 60.0
@@ -68,6 +71,7 @@ class BulkWrites:
             "LAST": self._last,
         }
         """What answers each kind of request."""
+        self._load = StagedLoad()
         self._waiting_bytes = 0
         self._tasks = BackgroundTasks()
         self._sweeping: asyncio.Task[None] | None = None
@@ -183,20 +187,23 @@ class BulkWrites:
         """Return a new write."""
         if len(self._writes) >= MOST_WRITES:
             raise api_error("insufficient_resources")
-        write = self._writes[stream.name, name] = OpenWrite(stream, self._clock.steady_ns())
+        write = self._writes[stream.name, name] = OpenWrite(stream, self._clock.steady_ns(), self._load)
         if self._sweeping is None or self._sweeping.done():
             self._sweeping = asyncio.create_task(self._sweep(), name="give up idle writes")
         return write
 
     def _require_room(self, stream: Stream, size: int) -> None:
-        """Raise if what is staged would not fit into the account."""
-        free = stream.bulk.free_bytes
-        if free is None:
-            return
-        storage = stream.config.storage
-        staged = sum(w.nbytes for w in self._writes.values() if w.stream.config.storage == storage)
-        if staged + size > free:
-            raise api_error("account_resources_exceeded")
+        """Raise if what is staged would not fit into the account, or into the stream."""
+        free, most = stream.bulk.free_bytes, stream.config.max_bytes
+        if free is not None:
+            storage = stream.config.storage
+            staged = sum(w.nbytes for w in self._writes.values() if w.stream.config.storage == storage)
+            if staged + size > free:
+                raise api_error("account_resources_exceeded")
+        if most > 0:
+            staged = sum(w.nbytes for w in self._writes.values() if w.stream is stream)
+            if staged + size > max(most, LEAST_STAGED_BYTES):
+                raise BulkRefusedError(f"the stream has a max_bytes of {most}; write smaller batches")
 
     async def _end(self, key: tuple[str, str]) -> None:
         write = self._writes.pop(key, None)

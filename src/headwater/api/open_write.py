@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from headwater.api.staged_load import NOTHING, PartLoad, StagedLoad
 from headwater.errors import Error
 from headwater.stream.bulk.staged_part import BulkRefusedError, StagedFile, StagedPart
 from headwater.stream.stream import Stream
@@ -26,6 +27,17 @@ class OpenPart:
         """The number of the chunk to come."""
         self.failed = ""
         """Why the part takes no more chunks; empty if it does."""
+        self.counted = NOTHING
+        """What the account has counted of the part."""
+
+    @property
+    def load(self) -> PartLoad:
+        """Return what the part takes."""
+        if self.file is not None:
+            return PartLoad(1, 0, len(self.file.adopted.subjects))
+        if self.staged is not None:
+            return PartLoad(1, 1, self.staged.subject_count, self.staged.held_bytes)
+        return PartLoad(1, 0 if self.failed else 1)
 
     @property
     def nbytes(self) -> int:
@@ -38,8 +50,10 @@ class OpenPart:
 class OpenWrite:
     """The parts of one write to one stream."""
 
-    def __init__(self, stream: Stream, now_ns: int) -> None:
+    def __init__(self, stream: Stream, now_ns: int, load: StagedLoad) -> None:
         self.stream = stream
+        self._load = load
+        """Counts what all writes of the account take."""
         self.used_ns = now_ns
         """When the last request arrived."""
         self._parts: dict[str, OpenPart] = {}
@@ -53,12 +67,14 @@ class OpenWrite:
     async def take(self, chunk: PartChunk) -> None:
         """Write a chunk of a part; a chunk that arrives twice is written once."""
         part = self._parts.get(chunk.part)
+        self._load.require_room(is_new=part is None)
         if part is None:
             if chunk.index:
                 raise BulkRefusedError(LOST.format(part=chunk.part))
             if len(self._parts) >= MOST_PARTS:
                 raise BulkRefusedError(f"a write has at most {MOST_PARTS} parts")
             part = self._parts[chunk.part] = OpenPart()
+            self._count(part, part.load)
         async with part.lock:
             if part.failed:
                 raise BulkRefusedError(part.failed)
@@ -72,12 +88,19 @@ class OpenWrite:
                 part.failed = str(error) or type(error).__name__
                 await self._abandon(part)
                 raise
+            finally:
+                self._count(part, part.load)
+
+    def _count(self, part: OpenPart, load: PartLoad) -> None:
+        """Have the account count what a part takes now."""
+        self._load.change(part.counted, load)
+        part.counted = load
 
     async def _write(self, part: OpenPart, chunk: PartChunk) -> None:
         bulk = self.stream.bulk
         if part.staged is None:
             part.staged = await bulk.begin()
-        await bulk.append(part.staged, chunk.rows)
+        await bulk.append(part.staged, chunk.rows, at_once=self._load.is_heavy)
         if chunk.is_last:
             part.file = await bulk.finish(part.staged)
             part.staged = None
@@ -99,6 +122,7 @@ class OpenWrite:
             async with part.lock:
                 part.failed = part.failed or "the write has ended"
                 await self._abandon(part)
+                self._count(part, NOTHING)
         self._parts.clear()
 
     async def _abandon(self, part: OpenPart) -> None:

@@ -421,6 +421,17 @@ async def test_a_subject_that_the_stream_has_lost_since_is_refused(tmp_path: Pat
             await stream.bulk.commit("q", 0, [file])
 
 
+async def test_a_batch_with_too_many_subjects_for_one_turn_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_SUBJECTS", 3)
+    async with opened(tmp_path) as stream:
+        parts = [numbered(2, f"t.{n}") for n in range(4)]
+        with pytest.raises(BulkRefusedError, match="write smaller batches"):
+            await write(stream, 0, *parts)
+        assert await write(stream, 0, *parts[:3]) == 6
+
+
 async def test_a_failure_in_the_middle_takes_everything_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_many_messages_fill_several_row_groups(tmp_path: Path) -> None:
         ("orders. ", b""),
         ("odd.", b""),
         ("", b""),
+        ("orders." + "x" * 4096, b""),
         ("orders.a", b"", b"no headers"),
         ("orders.a", b"", b"NATS/1.0\r\nnothing\r\n\r\n"),
         ("orders.a", b"", b"NATS/1.0\r\nx: " + b"y" * 65_536 + b"\r\n\r\n"),
@@ -96,3 +97,13 @@ def test_an_abandoned_part_leaves_nothing(tmp_path: Path) -> None:
     part.append(rows_of([("orders.a", b"x")] * MAX_GROUP_ROWS))
     part.abandon()
     assert not list((tmp_path / "staging").iterdir())
+
+
+def test_messages_wait_for_a_full_row_group_unless_they_are_written_at_once(tmp_path: Path) -> None:
+    part = part_in(tmp_path)
+    part.append(rows_of([("orders.a", b"x" * 100), ("orders.b", b"")]))
+    assert part.held_bytes >= 100
+    assert part.subject_count == 2
+    part.append(rows_of([("orders.b", b"y")]), at_once=True)
+    assert part.held_bytes == 0
+    assert part.finish().adopted.rows == 3

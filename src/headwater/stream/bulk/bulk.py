@@ -38,6 +38,8 @@ from headwater.wire.bulk_rows import BulkRows
 MOST_RULED_MESSAGES = 50_000
 MOST_RULED_BYTES = 64 << 20
 """The most that one batch may have where the rules need each message: they are checked in one turn."""
+MOST_SUBJECTS = 500_000
+"""How many subjects the parts of a batch may have: they enter the index of the stream in one turn."""
 MOST_IDS = 4_000_000
 """The most messages of a batch with ids that a duplicate window must remember: they are held in memory."""
 MOST_REPEATS = 10
@@ -105,9 +107,9 @@ class StreamBulk:
         config, now_ns = self._store.config, self._store.services.clock.now_ns()
         return StagedPart(self._store.staging, config.subjects, self._replica.compression, now_ns)
 
-    async def append(self, part: StagedPart, encoded: bytes) -> None:
-        """Add messages to a part; raise if one of them may not be in the stream."""
-        await self._store.on_thread(lambda: part.append(BulkRows.decode(encoded)))
+    async def append(self, part: StagedPart, encoded: bytes, *, at_once: bool = False) -> None:
+        """Add messages to a part, written to its file `at_once`; raise if one may not be in the stream."""
+        await self._store.on_thread(lambda: part.append(BulkRows.decode(encoded), at_once=at_once))
 
     async def finish(self, part: StagedPart) -> StagedFile:
         """Return a part as a file once it would survive a power cut."""
@@ -163,8 +165,15 @@ class StreamBulk:
         """Raise if parts are gone, or the config, as it is now, does not allow their messages."""
         if not self._staged.issuperset(file.adopted.name for file in files):
             raise BulkRefusedError("the engine does not have all parts of this write any more")
-        filters = [Filter(subject) for subject in self._store.config.subjects]
-        for subject in {subject for file in files for subject in file.adopted.subjects}:
+        if (count := sum(len(file.adopted.subjects) for file in files)) > MOST_SUBJECTS:
+            raise BulkRefusedError(
+                f"the parts have {count} subjects, a batch may have {MOST_SUBJECTS}, counted in each part; "
+                "write smaller batches, or fewer parts"
+            )
+        patterns = self._store.config.subjects
+        filters = [Filter(subject) for subject in patterns]
+        doubtful = [file for file in files if file.patterns != tuple(patterns)]
+        for subject in {subject for file in doubtful for subject in file.adopted.subjects}:
             if not any(each.matches(subject) for each in filters):
                 raise BulkRefusedError(f"the stream no longer has the subject {subject.decode()!r}")
         limit = self._acceptor.max_size

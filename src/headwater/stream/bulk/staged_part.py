@@ -25,6 +25,10 @@ from headwater.table.staging import BEGUN, WRITTEN, Staging
 from headwater.wire.bulk_rows import BulkRows, Numbers
 
 MOST_HEADER_BYTES = 65_535
+MOST_SUBJECT_BYTES = 4096
+"""As long as a line of a publish may be: no client could take a message with a longer subject."""
+ROW_BYTES = 32
+"""What a waiting message takes besides its headers and data."""
 
 
 class BulkRefusedError(Error):
@@ -40,6 +44,8 @@ class StagedFile:
     """The size of the largest message: its headers and data."""
     is_ruled: bool
     """Whether a message has a header, other than its id, that the rules of publishing look at."""
+    patterns: tuple[str, ...]
+    """The subjects of the stream when the messages were checked."""
     has_ids: bool = False
     """Whether a message has an id."""
     last_id: bytes = b""
@@ -51,6 +57,7 @@ class StagedPart:
 
     def __init__(self, staging: Staging, subjects: Sequence[str], compression: str, now_ns: int) -> None:
         self._staging = staging
+        self._patterns = tuple(subjects)
         self._filters = [Filter(subject) for subject in subjects]
         self._compression = compression
         self._started_ns = now_ns
@@ -70,8 +77,21 @@ class StagedPart:
         """Writes the file; None until the first row group is full."""
         self._temporary = staging.begin(f"{self._stem}{BEGUN}")
 
-    def append(self, rows: BulkRows) -> None:
-        """Take messages; raise if one of them may not be in the stream."""
+    @property
+    def subject_count(self) -> int:
+        """Return how many subjects the messages so far have."""
+        return len(self._known)
+
+    @property
+    def held_bytes(self) -> int:
+        """Return about how many bytes wait in memory."""
+        return self._waiting_bytes + self._waiting_rows * ROW_BYTES
+
+    def append(self, rows: BulkRows, *, at_once: bool = False) -> None:
+        """Take messages; raise if one of them may not be in the stream.
+
+        Those that fill no row group wait in memory for more, unless they are to be written `at_once`.
+        """
         if not len(rows):
             return
         headers = binary_values(rows.header_lengths, rows.headers, nullable=True)
@@ -85,7 +105,7 @@ class StagedPart:
         self._waiting.append(Rows(numbers, numbers + self._started_ns, subjects, headers, datas))
         self._waiting_rows += len(rows)
         self._waiting_bytes += size
-        if self._waiting_rows >= MAX_GROUP_ROWS or self._waiting_bytes >= MAX_GROUP_BYTES:
+        if at_once or self._waiting_rows >= MAX_GROUP_ROWS or self._waiting_bytes >= MAX_GROUP_BYTES:
             self._write()
 
     def finish(self) -> StagedFile:
@@ -102,7 +122,9 @@ class StagedPart:
         except OSError as error:
             raise DiskError(self._temporary, "write", error.errno or 0) from error
         adopted = adopted_of(name, stats.content.size_bytes, stats.sums)
-        return StagedFile(adopted, self._largest, self._is_ruled, self._has_ids, self._last_id)
+        return StagedFile(
+            adopted, self._largest, self._is_ruled, self._patterns, self._has_ids, self._last_id
+        )
 
     def abandon(self) -> None:
         """Remove the unfinished file."""
@@ -132,6 +154,8 @@ class StagedPart:
         self._last_id = blocks.last_id
 
     def _check_subject(self, subject: bytes) -> None:
+        if len(subject) > MOST_SUBJECT_BYTES:
+            raise BulkRefusedError(f"a subject has more than {MOST_SUBJECT_BYTES} bytes")
         try:
             text = subject.decode()
         except UnicodeDecodeError:
