@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bulk import BulkAsker
 from control.copiers import copying, count_is, create, held, publish
 from doors import Asker, Door, Wanted, normal, opened_door
 from headwater.api.transfers import TransferTimeouts
@@ -245,3 +246,17 @@ async def test_a_restored_stream_copies_on_behind_what_its_archive_holds_of_each
 
 async def _has_all(door: Door) -> bool:
     return {b"o 24", b"p 24"} <= {m.data for m in await held(door, "A")}
+
+
+async def test_a_restored_stream_knows_the_batches_that_were_written_in_bulk(ask: Asker) -> None:
+    await ask.ask("STREAM.CREATE.S", S)
+    client, rows = BulkAsker(ask, "S"), [("s.a", b"1"), ("s.b", b"2")]
+    assert (await client.put("w", 4, rows))["stored"] == 2
+    await client.chunk("x", rows)
+    assert (await client.commit("x", 0, ["p"], 2, query="single", once=True))["stored"] == 2
+    archive = await archived(ask)
+    await ask.ask("STREAM.DELETE.S")
+    assert (await restored(ask, S, archive))["state"]["messages"] == 4
+    assert (await client.put("v", 4, rows))["duplicate"]
+    assert (await client.commit("y", 0, [], 0, query="single", once=True))["duplicate"]
+    assert (await client.put("v", 5, rows))["stored"] == 2

@@ -167,6 +167,8 @@ class Restore:
                 copied |= copied_in(part)
         await stream.publishing.load(_NOTHING, last_seq=reader.manifest.last_seq)
         await self._resume(stream, copied)
+        if reader.manifest.queries and not self._config.sealed:
+            await stream.bulk.restore(reader.manifest.queries)
         if reader.consumers:
             self._consumers = checked(reader.consumers, stream, self._context.clock.now_ns())
 

@@ -59,13 +59,17 @@ async def begin(context: ApiContext, request: Request) -> Json:
         raise api_error("snapshot_deliver_subject_invalid")
     # Before the state, so that everything that was delivered to a consumer is part of the archive.
     consumers = [] if asked.get("no_consumers") else taken(context.consumers.of(stream))
+    # Also before it: a record without its messages would cost a batch, messages without it are stored twice.
+    queries = stream.bulk.records
     state = msgspec.structs.replace(
         await stream.reading.state(), consumer_count=context.consumers.count(stream)
     )
     chunk_size, in_flight = flow(asked.get("chunk_size", 0), asked.get("window_size", 0))
     # A chunk must fit into one message.
     chunk_size = min(chunk_size, context.connection.max_payload)
-    snapshot = Snapshot(context, request, stream, state, consumers, deliver.encode(), chunk_size, in_flight)
+    snapshot = Snapshot(
+        context, request, stream, state, consumers, queries, deliver.encode(), chunk_size, in_flight
+    )
     # The task first runs after the answer to this request has been written.
     context.transfers.start(f"snapshot {stream.name}", snapshot.run())
     return {"config": config_json(stream.config), "state": state_json(state)}
@@ -88,6 +92,7 @@ class Snapshot:
         stream: Stream,
         state: StreamState,
         consumers: Sequence[ArchivedConsumer],
+        queries: dict[str, bytes],
         deliver: bytes,
         chunk_size: int,
         in_flight: int,
@@ -98,6 +103,8 @@ class Snapshot:
         self._stream = stream
         self._state = state
         self._consumers = consumers
+        self._queries = queries
+        """The records of bulk writes."""
         self._deliver = deliver
         self._chunk_size = chunk_size
         self._slots = asyncio.Semaphore(in_flight)
@@ -187,6 +194,7 @@ class Snapshot:
                 last_ts=state.last_ts,
                 messages=state.messages,
                 version=VERSION if self._consumers else WITHOUT_CONSUMERS,
+                queries=self._queries or msgspec.UNSET,
             )
         )
         loop = asyncio.get_running_loop()

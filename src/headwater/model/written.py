@@ -21,6 +21,8 @@ ONCE_PREFIX = "\0once "
 """Begins the name of the record of a single write, which is only repeated soon after."""
 MOST_QUERIES = 1000
 """How many queries a stream remembers; the one whose last batch is oldest is forgotten first."""
+MOST_NAME = 200
+"""How long the name of a record may be; those of requests are shorter."""
 MOST_ONCE = 100
 """How many single writes a stream remembers."""
 
@@ -60,6 +62,25 @@ def record_name(query: str, *, once: bool) -> str:
 def is_record(name: str) -> bool:
     """Return whether this is the name of a query's record, not that of an upstream."""
     return name.startswith((QUERY_PREFIX, ONCE_PREFIX))
+
+
+def checked(records: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return records that anyone may have made; raise if they are not what a stream remembers."""
+    for name, encoded in records.items():
+        try:
+            known = is_record(name) and len(name) <= MOST_NAME and Written.decode(encoded)
+        except (msgspec.MsgspecError, Error):
+            known = None
+        if not known or not name.isascii():
+            raise Error(f"{name[:MOST_NAME]!r} is not the record of a query")
+    if len(records) > MOST_QUERIES + MOST_ONCE:
+        raise Error(f"{len(records)} queries, a stream remembers {MOST_QUERIES + MOST_ONCE}")
+    return dict(records)
+
+
+def next_time(known: Mapping[str, bytes], now_ns: int) -> int:
+    """Return the time of a new record, later than all others, even if the clock was set back."""
+    return max(now_ns, 1 + max((_time(known[name]) for name in known if is_record(name)), default=0))
 
 
 def changes(known: Mapping[str, bytes], name: str, written: Written) -> dict[str, bytes]:

@@ -47,6 +47,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     last_seq: int
     last_ts: int
     messages: int
+    queries: dict[str, bytes] | msgspec.UnsetType = msgspec.UNSET
+    """The record of each query that wrote in bulk (`model/written`); older releases ignore it."""
 
 
 class EndMark(msgspec.Struct, frozen=True, kw_only=True):

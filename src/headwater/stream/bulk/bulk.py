@@ -14,7 +14,7 @@ there, and a repeated commit is answered as done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from headwater.errors import ApiError, Error, api_error
 from headwater.model import written
@@ -96,6 +96,17 @@ class StreamBulk:
         """Return the last batch of a query that is durably stored, -1 if none is."""
         known = Written.decode(self._replica.durable_cursor(name))
         return known.batch if known is not None else -1
+
+    @property
+    def records(self) -> dict[str, bytes]:
+        """Return the durable record of each query, by its name."""
+        return {name: each for name, each in self._store.durable_upstreams.items() if written.is_record(name)}
+
+    async def restore(self, records: Mapping[str, bytes]) -> None:
+        """Take over the records of queries from an archive of the stream; refuse what is none."""
+        known = written.checked(records)
+        first = next(iter(known))
+        await self._replica.pass_over(first, b"", known.pop(first), known)
 
     async def begin(self) -> StagedPart:
         """Return a new part."""
@@ -262,8 +273,9 @@ class StreamBulk:
             raise
 
     def _changes(self, name: str, batch: int, count: int) -> dict[str, bytes]:
-        record = Written(batch, self._store.services.clock.now_ns(), count)
-        return written.changes(self._store.ledger.upstreams, name, record)
+        known = self._store.ledger.upstreams
+        record = Written(batch, written.next_time(known, self._store.services.clock.now_ns()), count)
+        return written.changes(known, name, record)
 
     def _read(self, files: Sequence[StagedFile]) -> list[BatchMessage]:
         messages: list[BatchMessage] = []
