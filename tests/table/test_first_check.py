@@ -41,6 +41,19 @@ def test_an_address_of_another_store_is_refused_unless_a_journal_decides(tmp_pat
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("has_journal", [False, True])
+def test_an_address_below_that_of_a_store_is_refused_before_anything_is_written(
+    tmp_path: Path, seaweed_server: SeaweedServer, monkeypatch: pytest.MonkeyPatch, *, has_journal: bool
+) -> None:
+    for name, value in seaweed_server.environment.items():
+        monkeypatch.setenv(name, value)
+    address = seaweed_server.new_bucket().below("prod")
+    BucketTables(address, tmp_path / "old", 0).claim("ID")
+    with pytest.raises(TablePlaceError, match=r"is below s3://.*/prod, which holds the tables of a store"):
+        checked(address.below("sub"), tmp_path / "new", has_journal=has_journal)
+    assert list(Bucket(address.below("sub")).list()) == []
+
+
 def test_a_bucket_without_conditional_writes_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

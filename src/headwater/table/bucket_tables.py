@@ -116,21 +116,10 @@ class BucketTables:
         if owner not in (None, store_id):
             raise TablePlaceError(f"{self.address.url} holds the tables of another store, with id {owner}")
         if owner is None:
-            self._require_outermost()
+            require_outermost(self.address)
         preflight.check(self._objects)
         if owner is None:
             create(self._objects, OWNER, seal(store_id, VERSION))
-
-    def _require_outermost(self) -> None:
-        """Raise if the address is below that of a store, whose streams may have the same names."""
-        for above in self.address.parents:
-            try:
-                Bucket(above).get(OWNER)
-            except ObjectError:
-                continue  # none, or nothing that we may see
-            raise TablePlaceError(
-                f"{self.address.url} is below {above.url}, which holds the tables of a store"
-            )
 
     def _has_claimed(self, store_id: str) -> bool:
         """Return whether an earlier run has found the address to be this store's."""
@@ -197,6 +186,16 @@ class BucketTables:
                 f"its table is in {remote.address}, which is not below --tables {self.address.url}"
             )
         return self._objects.below(remote.address.removeprefix(prefix))
+
+
+def require_outermost(address: BucketAddress) -> None:
+    """Raise if an address is below that of a store, whose streams may have the same names."""
+    for above in address.parents:
+        try:
+            Bucket(above).get(OWNER)
+        except ObjectError:
+            continue  # none, or nothing that we may see
+        raise TablePlaceError(f"{address.url} is below {above.url}, which holds the tables of a store")
 
 
 def require_local(disk: Disk, home: Path) -> None:

@@ -10,7 +10,15 @@ from headwater.objects.address import BucketAddress
 from headwater.objects.bucket import Bucket
 from headwater.objects.object_error import ObjectError, Problem
 from headwater.objects.objects import Objects
-from headwater.table.bucket_tables import AWAY, CLAIMED, LOCAL, OWNER, VERSION, TablePlaceError
+from headwater.table.bucket_tables import (
+    AWAY,
+    CLAIMED,
+    LOCAL,
+    OWNER,
+    VERSION,
+    TablePlaceError,
+    require_outermost,
+)
 
 
 def require_usable(address: BucketAddress, store: Path, *, has_journal: bool, may_be_away: bool) -> None:
@@ -23,19 +31,22 @@ def require_usable(address: BucketAddress, store: Path, *, has_journal: bool, ma
         return
     objects = Bucket(address)
     try:
-        if not has_journal:
-            _require_free(objects)
+        owner = _owner(objects)
+        if owner is not None and not has_journal:
+            raise TablePlaceError(f"{objects.address} holds the tables of another store, with id {owner}")
+        if owner is None:
+            require_outermost(address)
         preflight.check(objects)
     except ObjectError as error:
         if error.problem not in AWAY or not may_be_away:
             raise
 
 
-def _require_free(objects: Objects) -> None:
+def _owner(objects: Objects) -> str | None:
+    """Return the id of the store whose tables are there, if there are any."""
     try:
-        owner = unseal(objects.get(OWNER), str, VERSION)
+        return unseal(objects.get(OWNER), str, VERSION)
     except ObjectError as error:
         if error.problem is not Problem.MISSING:
             raise
-        return
-    raise TablePlaceError(f"{objects.address} holds the tables of another store, with id {owner}")
+        return None
