@@ -21,7 +21,15 @@ READY_WORDS = "headwater is ready"
 class RunningEngine:
     """`headwater serve` on one store: with a nats-server of its own, or attached to another by `options`."""
 
-    def __init__(self, directory: Path, options: tuple[str, ...] = (), store: Path | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        options: tuple[str, ...] = (),
+        store: Path | None = None,
+        prefix: tuple[str, ...] = (),
+    ) -> None:
+        """`prefix` precedes the command, such as one that runs it on another host."""
+        self._prefix = prefix
         self.directory = directory
         self.store = store or directory / "store"
         self.port = 0 if "--nats" in options else free_port()
@@ -73,7 +81,8 @@ class RunningEngine:
 
     def launch(self) -> None:
         """Start the process."""
-        command = [sys.executable, "-m", "headwater", "serve", "--store", str(self.store), *self.options]
+        command = [*self._prefix, sys.executable, "-m", "headwater", "serve", "--store", str(self.store)]
+        command += self.options
         clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -317,6 +317,8 @@ class Clients:
         self._js = client.jetstream(timeout=2)
         self._replicas = replicas
         self._has_copies = has_copies
+        self._patient = client.jetstream(timeout=60)
+        """Declares streams, which takes seconds on a busy machine."""
         self._orders, self._jobs = Publishers(client, "ORDERS"), Publishers(client, "JOBS")
         self._puller = Puller(self._js, "ORDERS", replicas)
         self._pushed = Pushed(client, self._js, "ORDERS")
@@ -340,7 +342,7 @@ class Clients:
 
     async def start(self) -> None:
         """Declare everything, and work from now on."""
-        add, replicas = self._js.add_stream, self._replicas
+        add, replicas = self._patient.add_stream, self._replicas
         await add(name="ORDERS", subjects=["orders.>"], storage=StorageType.FILE, num_replicas=replicas)
         await add(name="JOBS", subjects=["jobs.>"], retention=RetentionPolicy.WORK_QUEUE)
         if self._has_copies:
