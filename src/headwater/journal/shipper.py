@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 1.0
 """How often an engine without changes appends a heartbeat."""
-LEASE_S = 3.5
+LEASE_S = 3.0
 """How long after the start of an append no other engine takes over: less than `takeover.SILENCE_S`."""
 PATIENCE_S = 20.0
 """How long a sync waits for the journal; the election of a new leader takes up to 10 s."""

@@ -23,7 +23,7 @@ from headwater.journal.record import Record, RecordKind, decode
 
 logger = logging.getLogger(__name__)
 
-SILENCE_S = 4.0
+SILENCE_S = 3.5
 """How long an owner may append nothing before another engine tries to take over."""
 RETURN_S = 2.5
 """How long it is left alone after the journal did not answer us."""
