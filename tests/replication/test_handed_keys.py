@@ -37,8 +37,12 @@ def opened(tmp_path: Path) -> tuple[Path, Settings]:
 
 
 async def test_new_keys_of_a_profile_reach_the_file(
-    tmp_path: Path, credentials: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    credentials: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO")
     monkeypatch.setattr(handed_keys, "REREAD_S", 0.01)
     path, settings = opened(tmp_path)
     keeping = asyncio.create_task(HandedKeys(path, settings, "proof", lambda: None).keep())
@@ -47,6 +51,8 @@ async def test_new_keys_of_a_profile_reach_the_file(
     assert load(config=path).settings.tables_secret_access_key == "second"
     assert load(config=path).settings.replication_secret == "proof"
     assert path.stat().st_mode & 0o777 == 0o600
+    await until(lambda: "the AWS profile has new keys" in caplog.text)
+    assert "second" not in caplog.text
     keeping.cancel()
 
 

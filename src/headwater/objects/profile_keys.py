@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,6 @@ from headwater.objects.address import BucketAddress, StaticCredentials
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
-
-logger = logging.getLogger(__name__)
 
 REREAD_S = 10.0
 """How long keys are used before the profile is read again."""
@@ -31,8 +28,7 @@ class ProfileKeys:
             keys = self._address.profile_keys()
         except SettingsError:
             keys = None  # a file that is being written
-        if keys is not None and keys != self._keys:
-            logger.info("new keys for %s are in the AWS profile", self._address.url)
+        if keys is not None:
             self._keys = keys
         return {
             "access_key_id": self._keys.access_key_id,

@@ -50,3 +50,4 @@ class HandedKeys:
             self._require_owner()
             handover.write(self._path, self._settings, self._secret)
             self._written = found
+            logger.info("the AWS profile has new keys, which are used from now on")

@@ -1,7 +1,8 @@
 """Where transfer tasks leave finished files for a table until the stream's log names them.
 
 On the disk this is a folder next to the table. In a bucket it is a prefix below the table: readers of Delta
-tables ignore names that begin with an underscore, and removing the table removes this too.
+tables ignore names that begin with an underscore, and removing the table removes this too. So every file in
+the folders of a table was named by a log at some time (decision 0074).
 """
 
 from __future__ import annotations
