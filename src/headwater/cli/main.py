@@ -36,6 +36,7 @@ _COMMANDS = {
     "pub": "headwater.cli.publish:pub",
     "replicator": "headwater.cli.replicator:replicator",
     "reply": "headwater.cli.reply:reply",
+    "report": "headwater.cli.report.commands:report",
     "req": "headwater.cli.publish:req",
     "serve": "headwater.cli.serve:serve",
     "settings": "headwater.cli.settings:settings",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -11,16 +10,11 @@ import click
 import pyarrow as pa
 
 from headwater.cli.client import Caller, client_command
+from headwater.cli.queried_streams import queried_streams
 from headwater.cli.rows_output import FORMATS, MOST_SHOWN, check_output, write_rows
 from headwater.cli.spark_progress import spark_progress
-from headwater.client.connection_settings import ConnectionSettings
-from headwater.console.query_tables import table_path, tables_of_store
-from headwater.control.declaration import read_declaration
-from headwater.disk import RealDisk
-from headwater.errors import DiskError, SettingsError
-from headwater.lake.stream_sql import FindStream, StreamQuerySource, run, run_on_spark
-from headwater.model.payload_schema import schema_in
-from headwater.model.sealed import SealError
+from headwater.errors import SettingsError
+from headwater.lake.stream_sql import FindStream, run, run_on_spark
 from headwater.model.times import format_time, parse_time
 from headwater.spark.quiet_session import check_spark, quiet_session
 
@@ -92,7 +86,7 @@ def sql(
     if not text.strip():
         raise SettingsError("missing query: pass it as an argument, or with --file")
     bounds = _bounds(as_of_seq, as_of_time)
-    find = _in_store(caller, store, account, live, bounds) if store else _on_server(caller, bounds)
+    find = queried_streams(caller, store, account, live, bounds)
     format = "json" if caller.as_json else format
     if on_spark or master:
         check_output(format, output)
@@ -124,63 +118,3 @@ def _bounds(seq: int | None, time: str | None) -> dict[str, str]:
         # The end of a read is the first time that is too late.
         bounds["endTime"] = format_time(ts + 1)
     return bounds
-
-
-def _on_server(caller: Caller, bounds: dict[str, str]) -> FindStream:
-    names = caller.run(lambda session: session.stream_names())
-    options = {**_connection(caller.connection), **bounds}
-
-    def find(name: str) -> StreamQuerySource | None:
-        stream = table_path(name, {each: each for each in names})
-        if not stream:
-            return None
-        info = caller.run(lambda session: session.stream_info(stream))
-        return StreamQuerySource({**options, "stream": stream}, schema_in(info["config"].get("metadata")))
-
-    return find
-
-
-def _in_store(caller: Caller, store: str, account: str, live: bool, bounds: dict[str, str]) -> FindStream:
-    is_local = "://" not in store
-    if is_local and not Path(store).is_dir():
-        raise SettingsError(f"there is no store in {store}")
-    # A bucket is not listed: the names are those of the server, if it is asked at all.
-    names = caller.run(lambda session: session.stream_names()) if not is_local else ()
-    tables = tables_of_store(store, account, list(names))
-    options = {**(_connection(caller.connection) if live else {}), **bounds}
-
-    def find(name: str) -> StreamQuerySource | None:
-        path = table_path(name, tables)
-        if not path:
-            return None
-        return StreamQuerySource({**options, "path": path}, _declared_schema(path) if is_local else None)
-
-    return find
-
-
-def _declared_schema(path: str) -> object:
-    """Return the schema in a stream's declaration, next to its table."""
-    try:
-        declared = read_declaration(RealDisk(), Path(path))
-    except (SealError, DiskError):
-        return None
-    return schema_in(json.loads(declared.config).get("metadata")) if declared is not None else None
-
-
-def _connection(connection: ConnectionSettings) -> dict[str, str]:
-    """Return a connection as options of a read."""
-    if connection.jwt:
-        raise SettingsError("a query cannot use --jwt and --seed: pass --creds FILE")
-    options = {
-        "server": connection.server,
-        "user": connection.user,
-        "password": connection.password,
-        "token": connection.token,
-        "creds": connection.creds,
-        "nkey": connection.nkey,
-        "tlsCa": connection.tls_ca,
-        "tlsCert": connection.tls_cert,
-        "tlsKey": connection.tls_key,
-        "apiPrefix": connection.prefix,
-    }
-    return {name: value for name, value in options.items() if value}

@@ -1,0 +1,1 @@
+"""Reports about one stream: drawn in the terminal, or as a picture."""
