@@ -1,4 +1,4 @@
-"""The wait of all tests: for an event, up to a minute, and never for time to pass."""
+"""The wait of all tests: for an event, up to three minutes, and never for time to pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterator
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 """So long that it matters only when something is broken."""
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.04

@@ -24,7 +24,7 @@ from identities import Certificates, make_certificates, make_operator, new_key, 
 from on_spark.standalone import HOME, cluster_environment
 from servers import nats_server
 from sinks import KeptSink
-from waits import until
+from waits import PATIENCE_S, until
 
 MARKER = "marker-3f9c-password"
 
@@ -124,10 +124,16 @@ def shown_by(process: psutil.Process) -> str:
 def pages(port: int) -> str:
     """Return what Spark's pages say of its environment and of its jobs."""
     base = f"http://127.0.0.1:{port}"
-    (application,) = json.loads(urllib.request.urlopen(f"{base}/api/v1/applications", timeout=30).read())
+    (application,) = json.loads(page(f"{base}/api/v1/applications"))
     inside = f"{base}/api/v1/applications/{application['id']}"
     addresses = [f"{base}/environment/", f"{base}/jobs/", f"{inside}/environment", f"{inside}/stages"]
-    return "\n".join(urllib.request.urlopen(each, timeout=30).read().decode() for each in addresses)
+    return "\n".join(map(page, addresses))
+
+
+def page(address: str) -> str:
+    """Return what is found at an address."""
+    found: bytes = urllib.request.urlopen(address, timeout=PATIENCE_S).read()
+    return found.decode()
 
 
 async def seated(stack: AsyncExitStack, directory: Path, places: list[Place]) -> RunningEngine:
