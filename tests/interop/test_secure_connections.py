@@ -22,7 +22,7 @@ from waits import until
 
 PASSWORD = "marker-of-22-characters!"
 HASHED = "$2a$04$abcdefghijklmnopqrstuuXLs5v.UfNyq9YybJvQfXYFiUYQggqQy"
-"""That password as nats-server keeps it, at the lowest cost: a busy one ends a login that takes two seconds."""
+"""That password as nats-server keeps it, at the lowest cost: it ends a login that takes two seconds."""
 
 
 @dataclass(frozen=True)
