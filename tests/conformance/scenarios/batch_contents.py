@@ -45,7 +45,8 @@ async def a_batch_may_carry_ttls(probe: Probe) -> None:
 @scenario
 async def a_batch_may_schedule(probe: Probe) -> None:
     await probe.create({"name": "B", "subjects": ["b.>"], "allow_atomic": True, "allow_msg_schedules": True})
-    later = {"Nats-Schedule": "@at 2999-01-01T00:00:00Z", "Nats-Schedule-Target": "b.out"}
+    # nats-server takes a time after 2262 for one in the past.
+    later = {"Nats-Schedule": "@at 2199-01-01T00:00:00Z", "Nats-Schedule-Target": "b.out"}
     past = {"Nats-Schedule": "@at 2001-01-01T00:00:00Z", "Nats-Schedule-Target": "b.out"}
     cancel = {"Nats-Schedule-Next": "purge", "Nats-Scheduler": "b.in"}
     await commit(probe, "twice", ("b.in", later), ("b.in", later))

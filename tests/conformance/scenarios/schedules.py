@@ -13,7 +13,7 @@ def schedule(spec: str, target: str = "s.out", **more: str) -> dict[str, str]:
 @scenario
 async def schedules_are_checked(probe: Probe) -> None:
     await probe.create({"name": "S", "subjects": ["s.>"], "allow_msg_schedules": True, "allow_msg_ttl": True})
-    for spec in ("@every 1h", "@hourly", "0 0 5 * * *", "@at 2999-01-01T00:00:00Z", "", "soon", "@every 1ms"):
+    for spec in ("@every 1h", "@hourly", "0 0 5 * * *", "@at 2199-01-01T00:00:00Z", "", "soon", "@every 1ms"):
         await probe.publish("s.in", b"x", schedule(spec), label=f"schedule '{spec}'")
     await probe.publish("s.in", b"x", {"Nats-Schedule": "@hourly"}, label="no target")
     for target in ("s.in", "s.*", "other", "s..x", ""):
@@ -63,7 +63,7 @@ async def a_schedule_is_replaced_and_cancelled(probe: Probe) -> None:
     await probe.create(
         {"name": "S", "subjects": ["s.>"], "allow_msg_schedules": True, "allow_rollup_hdrs": True}
     )
-    later = schedule("@at 2999-01-01T00:00:00Z")
+    later = schedule("@at 2199-01-01T00:00:00Z")
     await probe.publish("s.in", b"one", later)
     await probe.publish("s.in", b"two", later)
     await probe.contents("S")
