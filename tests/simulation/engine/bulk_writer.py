@@ -76,18 +76,20 @@ class BulkWriter(Actor):
             await self._commit(batch, written)
 
     def _new_batch(self) -> Batch:
-        count = self.rng.choice((0, 1, 5, 12))
-        batch = Batch(self.last_stored + 1, [self._message() for _ in range(count)])
+        count, has_ids = self.rng.choice((0, 1, 5, 12)), self.rng.random() < 0.3
+        batch = Batch(self.last_stored + 1, [self._message(has_ids) for _ in range(count)])
         for message in batch.messages:
             self.stream.offered(message)
         self.batches.append(batch)
         return batch
 
-    def _message(self) -> Sent:
+    def _message(self, has_id: bool) -> Sent:
         self._count += 1
         data = f"{self.name} {self._count} ".encode() + b"y" * self.rng.choice((0, 100, 3000))
         subject = f"{self._prefix}{self.rng.randrange(5)}".encode()
         headers = b"NATS/1.0\r\nShade: 1\r\n\r\n" if self.rng.random() < 0.2 else b""
+        if has_id:
+            headers = f"NATS/1.0\r\nNats-Msg-Id: {self._query}-{self._count}\r\n\r\n".encode()
         return Sent(data, subject, headers, self.world.loop.time(), self.world.now_ns())
 
     async def _write(self, batch: Batch) -> Written | None:

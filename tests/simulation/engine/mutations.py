@@ -12,7 +12,6 @@ from headwater.delivery.consumers import StreamConsumers
 from headwater.delivery.state import ConsumerState
 from headwater.delivery.state_recorder import StateRecorder
 from headwater.disk import RealAppendFile, RealDisk
-from headwater.errors import ApiError
 from headwater.log import log, segment
 from headwater.log.log import Log
 from headwater.log.segment import records
@@ -254,21 +253,6 @@ def unrecorded_batch() -> None:
     _replace(StreamBulk, "_changes", forgotten)
 
 
-def early_discard() -> None:
-    """Remove the files of a bulk write whether the log names them or not, whenever a commit fails."""
-    commit: Callable[..., Any] = StreamBulk.commit
-
-    async def careless(self: Any, name: str, batch: int, files: Any) -> Any:
-        try:
-            return await commit(self, name, batch, files)
-        except ApiError:
-            for file in files:
-                self._store.staging.discard(file.adopted.name)
-            raise
-
-    _replace(StreamBulk, "commit", careless)
-
-
 MUTATIONS = {
     "no_file_sync": Mutation(
         no_file_sync, "acknowledged|was served|is offline|gave sequence|ends at|holds|delivered again"
@@ -300,6 +284,5 @@ MUTATIONS = {
     "unsynced_catalogue": Mutation(unsynced_catalogue, "it can only be|answers|does not start|offline"),
     "unchecked_batches": Mutation(unchecked_batches, "nobody offered|is offline|does not start|offered"),
     "unrecorded_batch": Mutation(unrecorded_batch, "is stored again|said to be|and at|is stored at"),
-    "early_discard": Mutation(early_discard, "is offline|stalled|gone"),
     "stuck_committer": Mutation(stuck_committer, "takes no messages|stalled"),
 }
