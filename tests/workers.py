@@ -18,6 +18,13 @@ FIRST = (
     "on_spark/test_cinemas.py",
     "interop/test_nats_server_replicates.py",
     "docs/test_pages.py",
+    "on_spark/test_data_source.py",
+    "docs/test_operations_pages.py",
+    "durability/test_journal_takeover.py",
+    "interop/test_tables_in_a_bucket.py",
+    "on_spark/test_secrets.py",
+    "on_spark/test_processes.py",
+    "interop/test_store_copy_to_a_journal.py",
     "simulation",
     "durability",
     "on_spark",
@@ -55,6 +62,7 @@ TOGETHER = (
         "on_spark/test_decoding.py",
         "on_spark/test_jobs.py",
         "on_spark/test_sink.py",
+        "on_spark/test_sql.py",
     ),
 )
 """Modules that one worker runs in a row."""
