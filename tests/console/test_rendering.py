@@ -36,6 +36,9 @@ PAIRS = (
 """Each colour of text with each colour that is behind it somewhere."""
 
 
+TEMPLATES = STATIC.parent / "templates"
+
+
 def luminance(colour: str) -> float:
     """Return the relative luminance of a colour such as #1b2733, as WCAG 2 defines it."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
@@ -54,3 +57,9 @@ def test_text_has_the_contrast_that_wcag_aa_demands(palette: int) -> None:
     for text, back in PAIRS:
         darker, lighter = sorted((luminance(colours[text]), luminance(colours[back])))
         assert (lighter + 0.05) / (darker + 0.05) >= 4.5, (text, back)
+
+
+def test_what_scrolls_can_be_reached_with_the_keyboard() -> None:
+    found = [tag for path in TEMPLATES.glob("*.html") for tag in re.findall(r"<pre[^>]*>", path.read_text())]
+    assert found
+    assert [tag for tag in found if 'tabindex="0"' not in tag] == []
