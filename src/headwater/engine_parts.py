@@ -33,6 +33,8 @@ from headwater.threads import ElasticThreads
 
 logger = logging.getLogger(__name__)
 
+CHECKPOINTS = ".pipelines"
+"""The folder of the store for checkpoints of pipelines; no account has such a folder."""
 SYNC_THREADS = 8
 WORK_THREADS = 4
 
@@ -77,6 +79,23 @@ class EngineParts:
     """The bucket for the tables of new streams, if they are not in the store."""
     secret: bytes = b""
     """The secret with which replicators prove who they are; without it none is served."""
+    pipelines: PipelineParts | None = None
+    """What the pipelines of all accounts share; None if there are none."""
+
+
+@dataclass(frozen=True)
+class PipelineParts:
+    """What the pipelines of all accounts share: the runner, and where checkpoints are."""
+
+    checkpoints: Path
+    functions: tuple[str, ...]
+    secret: bytes
+    """The secret with which the runner proves what it is."""
+    is_own: bool
+    """Whether the engine starts the runner itself, so that there is only one."""
+    need_runner: Callable[[], None]
+    problem: Callable[[], str]
+    """Returns why there is no runner, if that is known."""
 
 
 async def open_parts(
@@ -130,6 +149,7 @@ def _opened(
     stack.push_async_callback(supervisor.stop)
     if owns:
         supervisor.look_for_java()
+    pipelines = _pipeline_parts(settings, settings.store, catalog.store_id, secret, stack)
     cache = RunCache(settings.read_cache_bytes)
     monitor.status.opened(_monitored(cache, head, tables, supervisor, owns=owns))
     return EngineParts(
@@ -149,11 +169,34 @@ def _opened(
         need_replicator=supervisor.ensure if owns else lambda: None,
         replicator_problem=lambda: supervisor.problem,
         tables=tables,
+        pipelines=pipelines,
         disk=disk,
         may_send=head.is_leased if head else None,
         copies=head.copies if head else 1,
         peers=(lambda: head.peers) if head else list,
         replica_of=head.database if head else lambda path: NO_REPLICA,
+    )
+
+
+def _pipeline_parts(
+    settings: Settings, store: Path, store_id: str, secret: str, stack: AsyncExitStack
+) -> PipelineParts | None:
+    """Return what pipelines share, with a supervisor of their runner; None if there are no pipelines."""
+    if settings.pipelines == "off":
+        return None
+    config, own = store / handover.PIPELINES, handover.pipelines_secret(secret)
+    handover.write(config, settings, own, has_tables=False)
+    runner = Supervisor(settings, config, store_id, command=("pipeline", "run"), name="runner of pipelines")
+    stack.push_async_callback(runner.stop)
+    functions = (each.strip() for each in (settings.pipeline_functions or "").split(","))
+    is_own = settings.pipelines == "own"
+    return PipelineParts(
+        checkpoints=settings.pipeline_checkpoints or store / CHECKPOINTS,
+        functions=tuple(each for each in functions if each),
+        secret=own.encode(),
+        is_own=is_own,
+        need_runner=runner.ensure if is_own else lambda: None,
+        problem=lambda: runner.problem if is_own else "no runner of pipelines asks this engine",
     )
 
 

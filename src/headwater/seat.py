@@ -38,6 +38,7 @@ from headwater.model.names import directory_name
 from headwater.monitor.engine_monitor import EngineMonitor
 from headwater.monitor.part_numbers import StanNumbers
 from headwater.monitor.served_account import ServedAccount
+from headwater.pipelines.pipelines import Pipelines
 from headwater.replication.work import NatsOrigin
 from headwater.settings import Settings
 from headwater.stan.role import serving_role
@@ -45,6 +46,7 @@ from headwater.stream.services import Services
 from headwater.upstreams.upstream import Upstream
 from headwater.upstreams.upstreams import Upstreams
 from headwater.web.page_server import Handler, PageServer
+from headwater.wire.pipeline import run_subject
 
 if TYPE_CHECKING:
     from headwater.stan.door import StanDoor
@@ -79,6 +81,8 @@ class Seat:
     connection: Connection
     stan: Callable[[], StanNumbers] | None = None
     """Returns the numbers of NATS Streaming, if it is served."""
+    pipelines: Pipelines | None = None
+    """The account's pipelines, if the engine runs any."""
 
     def served(self, clock: Clock) -> ServedAccount:
         """Return the account for the metrics."""
@@ -91,6 +95,7 @@ class Seat:
             upstreams=self.upstreams,
             clock=clock,
             stan=self.stan,
+            pipelines=self.pipelines,
         )
 
     async def attached(self) -> None:
@@ -159,6 +164,10 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
         )
         api.start()
         stack.push_async_callback(api.stop)
+        pipelines = _pipelines_of(parts, settings, domain, connection)
+        if pipelines is not None:
+            await pipelines.open()
+            stack.push_async_callback(pipelines.close)
         pages: dict[str, Handler] = {}
         stan: Callable[[], StanNumbers] | None = None
         if settings.stan:
@@ -168,7 +177,7 @@ async def open_seat(parts: EngineParts, settings: Settings, server: Server) -> A
             stan = partial(_stan_numbers, door)
         await open_pages(settings, parts.monitor, pages, stack)
         await connection.flush()
-        yield Seat(settings, server, domain, consumers, upstreams, connection, stan)
+        yield Seat(settings, server, domain, consumers, upstreams, connection, stan, pipelines)
 
 
 def _upstreams_of(
@@ -191,6 +200,30 @@ def _upstreams_of(
         on_needed=parts.need_replicator,
         on_looked=on_looked,
         problem=parts.replicator_problem,
+    )
+
+
+def _pipelines_of(
+    parts: EngineParts, settings: Settings, domain: Domain, connection: Connection
+) -> Pipelines | None:
+    """Return the account's pipelines, which answer no request yet; None if the engine runs none."""
+    shared, folder = parts.pipelines, settings.streams_folder
+    if shared is None:
+        return None
+    return Pipelines(
+        domain,
+        connection,
+        parts.clock,
+        parts.catalog,
+        prefixes=prefixes(settings),
+        folder=folder,
+        checkpoints=(shared.checkpoints / directory_name(folder)).absolute(),
+        run_subject=run_subject(parts.catalog.store_id, folder if parts.has_seats else ""),
+        secret=shared.secret,
+        functions=shared.functions,
+        is_single=shared.is_own,
+        on_needed=shared.need_runner,
+        problem=shared.problem,
     )
 
 

@@ -292,6 +292,25 @@ class Settings:
         "Replication",
     )
 
+    pipelines: str = _setting(
+        "`own`: the engine starts the runner once there is a pipeline. `submitted`: you submit one to a "
+        "Spark cluster. `off`: there are no pipelines.",
+        "Pipelines",
+        "own",
+        choices=("own", "submitted", "off"),
+    )
+    pipeline_functions: str | None = _setting(
+        "Python functions that pipelines may run, as module:function, several separated by commas; without "
+        "it, pipelines are SQL only.",
+        "Pipelines",
+    )
+    pipeline_checkpoints: Path | None = _setting(
+        "Folder for the checkpoints of pipelines; the default is .pipelines in the store. On a cluster, and "
+        "with a journal, it must be one that all machines see.",
+        "Pipelines",
+    )
+    pipeline_memory: str = _setting("Memory of the JVM that runs pipelines.", "Pipelines", "1g")
+
     stan: str | None = _setting(
         "Cluster id under which NATS Streaming clients reach the account's streams as channels.",
         "NATS Streaming",

@@ -171,3 +171,12 @@ async def test_the_worst_comes_first_over_all_sites() -> None:
     assert [(each["severity"], each["site"]) for each in view["entries"]] == [(CRITICAL, "b"), (NOTICE, "a")]
     assert view["counts"] == {CRITICAL: 1, WARNING: 0, NOTICE: 1}
     assert view["hidden"] == 0
+
+
+def test_a_pipeline_that_fails_is_critical_and_one_that_runs_is_not() -> None:
+    config = {"name": "TOTALS", "target": "OUT", "inputs": ["IN"]}
+    running = {"config": config, "state": "running", "problem": ""}
+    assert of(pipelines=[running]) == []
+    (found,) = of(pipelines=[{**running, "state": "failing", "problem": "the checkpoint is missing"}])
+    assert (found.severity, found.about, found.stream) == (CRITICAL, "pipeline TOTALS", "OUT")
+    assert "the checkpoint is missing" in found.sentence

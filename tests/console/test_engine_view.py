@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from consoles import sampler_with, stream_answer
-from headwater.console.engine_view import engine_numbers, engine_view
+from headwater.console.engine_view import engine_numbers, engine_view, pipeline_cells
 from headwater.console.scraped_metrics import ScrapedMetrics
 
 TEXT = """headwater_disk_free_bytes 5
@@ -36,3 +36,13 @@ def test_readiness_and_warnings_are_shown() -> None:
     [found] = engine_view(sampler, {})["engines"].values()
     assert found["readiness"] == readiness
     assert found["warnings"][0]["message"] == "slow"
+
+
+def test_pipelines_are_shown_with_state_and_lag() -> None:
+    config = {"name": "P", "inputs": ["A"], "target": "T", "sql": "SELECT 1"}
+    shown = pipeline_cells(
+        {"config": config, "state": "failing", "problem": "trimmed", "lag": None, "rate": 0.0}
+    )
+    assert shown["name"] == "P"
+    assert (shown["inputs"], shown["target"], shown["state"]) == (["A"], "T", "failing")
+    assert (shown["problem"], shown["lag"], shown["state_rows"]) == ("trimmed", None, None)

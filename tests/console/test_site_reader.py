@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import nats
@@ -13,6 +14,7 @@ from headwater.console.monitoring_client import MonitoringClient
 from headwater.console.site_connection import SiteConnection
 from headwater.console.site_reader import SiteReader
 from headwater.console.watched_site import WatchedSite
+from pipelines.test_pipelines import WANTED, staged
 from servers import nats_server
 
 
@@ -88,4 +90,13 @@ async def test_the_account_is_read_less_often_than_the_streams(monkeypatch: pyte
         monkeypatch.setattr(reader, "_account_due_s", 0.0)
         assert (await reader.read()).account["streams"] == 1
         await client.close()
+
+
+async def test_the_pipelines_of_an_engine_are_read(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        await stage.ask("CREATE.P", WANTED)
+        site = WatchedSite("a", ConnectionSettings(server=stage.door.client_url, timeout=10))
+        connection = SiteConnection(site)
+        found = await SiteReader(connection).read()
+        assert [each["config"]["name"] for each in found.pipelines] == ["P"]
         await connection.close()

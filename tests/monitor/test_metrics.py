@@ -10,13 +10,18 @@ from doors import opened_door
 from headwater.clock import SystemClock
 from headwater.journal.head_journal import JournalPeer
 from headwater.meters import Meters
+from headwater.monitor.exposition import Exposition
 from headwater.monitor.metrics import Metrics
 from headwater.monitor.open_parts import OpenParts
 from headwater.monitor.part_numbers import BucketNumbers, JournalNumbers, ReplicatorNumbers, StanNumbers
+from headwater.monitor.pipeline_numbers import pipeline_row, write_pipelines
 from headwater.monitor.served_account import ServedAccount
 from headwater.monitor.serving_state import ServingState
+from headwater.pipelines.pipeline_status import status_of
 from headwater.stream.view import RunCache
+from headwater.wire.pipeline import ReadOffset
 from monitor.families import parsed
+from monitor.test_pipeline_numbers import ENDS, PIPELINE, REPORT
 
 
 async def test_an_engine_that_starts_has_metrics_too(tmp_path: Path) -> None:
@@ -76,6 +81,10 @@ async def test_the_reference_page_names_every_metric_and_no_other(tmp_path: Path
         account = ServedAccount("$G", "", "probe", door.domain, door.consumers, door.upstreams, SystemClock())
         status.serves(replace(account, stan=lambda: StanNumbers(1, 2, 3, 4, 5, 6, 7)))
         found = parsed(await metrics.text())
+    pipeline = status_of(PIPELINE, REPORT, (ReadOffset(4, "t"),), ENDS, has_target=True, runner_problem="")
+    exposition = Exposition()
+    write_pipelines(exposition, [pipeline_row(pipeline, "")])
+    found |= parsed(exposition.text())
     histograms = {name.removesuffix("_bucket") for name in found if name.endswith("_bucket")}
     parts = {name + part for name in histograms for part in ("_bucket", "_count", "_sum")}
     assert documented == (set(found) - parts) | histograms

@@ -16,6 +16,7 @@ from headwater.cli.client import AliasedGroup, Caller, client_command
 from headwater.cli.engine_health import ENGINE_SUITE, judge_engine
 from headwater.cli.health import EXIT_CODES, UNKNOWN, Figure, Health, Thresholds, judge
 from headwater.cli.phrases import DURATION, number, read_duration
+from headwater.cli.pipeline_health import PIPELINE_SUITE, judge_pipeline
 from headwater.cli.render import PIPE_WIDTH, Column, Sheet, console
 from headwater.cli.session import Session
 from headwater.client.jetstream_api import Json
@@ -60,6 +61,16 @@ Exit codes are those of `headwater check stream`.
 """
 
 
+_PIPELINE_EPILOG = """\b
+Examples:
+  headwater check pipeline TOTALS --lag-critical 100000
+      critical if it fails or is 100,000 messages behind; warning while it is paused or starting
+
+\b
+Exit codes are those of `headwater check stream`.
+"""
+
+
 class UnknownHealth(click.UsageError):
     """Bad usage of a check. It exits with UNKNOWN, because 2, the usual code, means CRITICAL to a monitor."""
 
@@ -79,7 +90,10 @@ class MonitoringCommand(click.Command):
 
 @click.group(cls=AliasedGroup)
 def check() -> None:
-    """Check streams and engines, with the exit codes of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."""
+    """Check streams, pipelines and engines, with the exit codes of Nagios.
+
+    0 is OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+    """
 
 
 def threshold(flag: str, help: str, kind: click.ParamType[Any] = COUNT) -> Callable[[Any], Any]:
@@ -171,6 +185,29 @@ def check_engine(caller: Caller, form: str, namespace: str, outfile: Path | None
         health = caller.run(work)
     except Error as error:
         health = Health(name, suite=ENGINE_SUITE, criticals=[f"the engine does not answer: {error}"])
+    _show(health, "json" if caller.as_json else form, namespace, outfile)
+
+
+@check.command("pipeline", cls=MonitoringCommand, epilog=_PIPELINE_EPILOG)
+@click.argument("name")
+@threshold("--lag-warn", "Warn if it is this many messages behind.")
+@threshold("--lag-critical", "Critical if it is this many messages behind.")
+@_output_options
+@client_command
+def check_pipeline(
+    caller: Caller, name: str, lag_warn: int | None, lag_critical: int | None, form: str, namespace: str,
+    outfile: Path | None,
+) -> None:  # fmt: skip
+    """Check a pipeline: it runs, and is not too far behind."""
+
+    async def work(session: Session) -> Health:
+        info = await session.request(f"PIPELINE.INFO.{name}")
+        return judge_pipeline(info, lag_warn or 0, lag_critical or 0)
+
+    try:
+        health = caller.run(work)
+    except Error as error:
+        health = Health(name, suite=PIPELINE_SUITE, criticals=[f"could not load info: {error}"])
     _show(health, "json" if caller.as_json else form, namespace, outfile)
 
 

@@ -33,6 +33,7 @@ _COMMANDS = {
     "console": "headwater.cli.console:console",
     "consumer": "headwater.cli.consumer.commands:consumer",
     "context": "headwater.cli.context_commands:context",
+    "pipeline": "headwater.cli.pipeline:pipeline",
     "pub": "headwater.cli.publish:pub",
     "replicator": "headwater.cli.replicator:replicator",
     "reply": "headwater.cli.reply:reply",
@@ -49,6 +50,7 @@ _COMMANDS = {
 _ALIASES = {
     "consumer": ("c", "con", "obs"),
     "context": ("ctx",),
+    "pipeline": ("pipelines",),
     "pub": ("publish",),
     "req": ("request",),
     "stream": ("s", "str", "st"),

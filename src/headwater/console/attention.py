@@ -89,9 +89,19 @@ def rules(snapshot: SiteSnapshot, past: Past) -> Iterator[Attention]:
         for place, upstream in enumerate(snapshot.upstreams.get(name, ())):
             lags = past(("upstream", name, str(place), upstream.name, "lag"), GROWING_POINTS)
             yield from _upstream(snapshot.site, name, upstream, lags)
+    yield from _pipelines(snapshot)
     for stream, consumers in snapshot.consumers.items():
         for consumer in consumers:
             yield from _consumer(snapshot.site, stream, consumer)
+
+
+def _pipelines(snapshot: SiteSnapshot) -> Iterator[Attention]:
+    for info in snapshot.pipelines:
+        if info.get("state") == "failing":
+            name, target = str(info["config"]["name"]), str(info["config"]["target"])
+            remedy = f"`headwater pipeline info {name}` shows it whole; the page on pipelines has remedies"
+            said = f"does not run: {info.get('problem', '')}"
+            yield Attention(CRITICAL, snapshot.site, f"pipeline {name}", said, remedy, stream=target)
 
 
 def _site(snapshot: SiteSnapshot) -> Iterator[Attention]:

@@ -8,6 +8,7 @@ from headwater.console.console_page import Query
 from headwater.console.sampler import SampledSite, Sampler
 from headwater.console.scraped_metrics import ScrapedMetrics
 from headwater.console.site_states import site_states
+from headwater.console.snapshot import Json
 from headwater.console.stream_spans import span_of
 
 MOST_WARNINGS = 50
@@ -68,6 +69,7 @@ def _engine(site: SampledSite, query: Query) -> dict[str, Any]:
         "readiness": dict(snapshot.readiness),
         "warnings": [dict(each) for each in snapshot.warnings[:MOST_WARNINGS]],
         "offline": dict(snapshot.offline),
+        "pipelines": [pipeline_cells(each) for each in snapshot.pipelines],
         "plots": {
             name: [[round(at_s, 1), value] for at_s, value in site.history.plot(key, span_of(query))]
             for name, key in (
@@ -78,6 +80,14 @@ def _engine(site: SampledSite, query: Query) -> dict[str, Any]:
         },
     }
     return said | ({"numbers": engine_numbers(snapshot.metrics)} if snapshot.metrics else {})
+
+
+def pipeline_cells(info: Json) -> dict[str, Any]:
+    """Return what the page shows of a pipeline."""
+    config = info["config"]
+    shown = ("state", "problem", "lag", "rate", "batch_ms", "state_rows")
+    named = {"name": config["name"], "inputs": list(config["inputs"]), "target": config["target"]}
+    return named | {key: info.get(key) for key in shown}
 
 
 def engine_numbers(metrics: ScrapedMetrics) -> dict[str, Any]:

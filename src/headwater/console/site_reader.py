@@ -22,6 +22,9 @@ ACCOUNT_S = 5.0
 """The account's limits and totals are not older than this: an engine adds up all its streams for them."""
 PAGES_SHARE = 0.005
 """The share of time for which an engine's pages may be read: metrics of many streams are long."""
+PIPELINES_WAIT_S = 1.0
+PIPELINES_RETRY_S = 60.0
+"""After how long a site that does not answer about pipelines is asked again: each time costs the wait."""
 PAGES_LONGEST_S = 30.0
 """The pages are not older than this, and the time of a read."""
 
@@ -42,6 +45,8 @@ class SiteReader:
         """The parts of a snapshot that were read last from the engine's pages."""
         self._pages_due_s = 0.0
         """When they are read again, by the monotonic clock."""
+        self._pipelines_due_s = 0.0
+        """When the pipelines are read again, by the monotonic clock."""
         self._last = SiteSnapshot(self.site.name, 0.0)
         self._turns: deque[str] = deque()
         """The streams with consumers, the one that was asked longest ago first."""
@@ -67,6 +72,7 @@ class SiteReader:
             offline=offline,
             consumers=await self._consumers(api, listed),
             server=_server_of(api),
+            pipelines=await self._pipelines(api),
             **monitored,
         )
 
@@ -76,6 +82,17 @@ class SiteReader:
             self._known_account = await api.request("INFO")
             self._account_due_s = now_s + ACCOUNT_S
         return self._known_account
+
+    async def _pipelines(self, api: JetStreamApi) -> Sequence[Json]:
+        """Return the pipelines; none of a plain nats-server, or where the user may not see them."""
+        if time.monotonic() < self._pipelines_due_s:
+            return ()
+        try:
+            answer = await api.request("PIPELINE.LIST", wait=PIPELINES_WAIT_S)
+        except Error:
+            self._pipelines_due_s = time.monotonic() + PIPELINES_RETRY_S
+            return ()
+        return tuple(answer.get("pipelines") or ())
 
     async def _monitored(self) -> dict[str, Any]:
         """Return the parts of a snapshot that come from the engine's pages."""

@@ -31,6 +31,8 @@ class SiteSnapshot:
     """The reasons for which streams could not be opened, by name."""
     consumers: Mapping[str, Sequence[Json]] = field(default_factory=dict)
     """The answers of CONSUMER.INFO by stream; streams that were not asked yet are missing."""
+    pipelines: Sequence[Json] = ()
+    """The pipelines of an engine, as it reports them."""
     server: str = ""
     """The server that the console is connected to, as it names itself."""
     metrics: ScrapedMetrics | None = None

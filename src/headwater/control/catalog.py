@@ -310,6 +310,21 @@ class Catalog:
             return None
         return row.home(self._store), row.identity
 
+    def pipelines(self, account: str) -> list[str]:
+        """Return the declarations of the account's pipelines in the order of their names."""
+        rows = self._file.rows("pipelines", "WHERE account = ? ORDER BY name", (account,))
+        return [str(row[2]) for row in rows]
+
+    def put_pipeline(self, account: str, name: str, declared: str) -> None:
+        """Declare a pipeline, or replace the declaration of one."""
+        with self._file.transaction() as db:
+            db.execute(*TABLES.put("pipelines", (account, name, declared)))
+
+    def forget_pipeline(self, account: str, name: str) -> None:
+        """Remove a pipeline; an unknown one changes nothing."""
+        with self._file.transaction() as db:
+            db.execute("DELETE FROM pipelines WHERE account = ? AND name = ?", (account, name))
+
     def close(self) -> None:
         """Close the file."""
         self._forget_refused()

@@ -44,6 +44,15 @@ MIGRATIONS = (
         crc      INTEGER NOT NULL
     );
     """,
+    """
+    CREATE TABLE pipelines (
+        account  TEXT NOT NULL,
+        name     TEXT NOT NULL,
+        declared TEXT NOT NULL,
+        crc      INTEGER NOT NULL,
+        PRIMARY KEY (account, name)
+    );
+    """,
 )
 VERSION = len(MIGRATIONS)
 SUMMED = 3
@@ -54,5 +63,6 @@ TABLES = SummedTables(
         "streams": "account, name, config, created_ns, identity, directory, revision",
         "consumers": "account, stream, name, config, created_ns, revision",
         "deletions": "identity, account, name",
+        "pipelines": "account, name, declared",
     }
 )

@@ -10,6 +10,7 @@ from headwater.monitor.consumer_numbers import write_consumers
 from headwater.monitor.exposition import Exposition, labels
 from headwater.monitor.open_parts import OpenParts
 from headwater.monitor.part_numbers import BUCKET, JOURNAL, REPLICATOR, STAN
+from headwater.monitor.pipeline_numbers import write_pipelines
 from headwater.monitor.process_numbers import write_disk, write_process
 from headwater.monitor.served_account import Scrape, Totals
 from headwater.monitor.serving_state import EnginePhase, ServingState
@@ -67,6 +68,7 @@ class Metrics:
         write_streams(exposition, scrape.streams)
         write_consumers(exposition, scrape.consumers)
         write_upstreams(exposition, scrape.upstreams)
+        write_pipelines(exposition, scrape.pipelines)
         omitted = "Streams, consumers and upstreams that are not shown one by one; see metrics_streams."
         exposition.gauge("headwater_metrics_omitted", omitted, [("", scrape.omitted)])
         return exposition.text()

@@ -13,8 +13,10 @@ from headwater.model.stream import Storage
 from headwater.monitor.consumer_numbers import ConsumerNumbers, consumer_numbers
 from headwater.monitor.exposition import joined, labels
 from headwater.monitor.part_numbers import StanNumbers
+from headwater.monitor.pipeline_numbers import PipelineRow, pipeline_row
 from headwater.monitor.stream_numbers import StreamNumbers, stream_numbers
 from headwater.monitor.upstream_numbers import UpstreamNumbers, upstream_numbers
+from headwater.pipelines.pipelines import Pipelines
 from headwater.stream.stream import Stream
 from headwater.upstreams.upstreams import Upstreams
 
@@ -31,6 +33,8 @@ class Scrape:
     streams: list[tuple[str, StreamNumbers]] = field(default_factory=list)
     consumers: list[tuple[str, ConsumerNumbers]] = field(default_factory=list)
     upstreams: list[tuple[str, UpstreamNumbers]] = field(default_factory=list)
+    pipelines: list[PipelineRow] = field(default_factory=list)
+    """Every pipeline: an account may have few."""
     omitted: int = 0
     """Streams, consumers and upstreams that are not shown one by one."""
 
@@ -68,6 +72,8 @@ class ServedAccount:
     clock: Clock
     stan: Callable[[], StanNumbers] | None = None
     """Returns the numbers of NATS Streaming, if it is served."""
+    pipelines: Pipelines | None = None
+    """The account's pipelines, if the engine runs any."""
 
     async def read(self, scrape: Scrape) -> Totals:
         """Add the account's numbers, and return its totals; other tasks run between slices."""
@@ -75,6 +81,7 @@ class ServedAccount:
         totals = Totals(own, offline=len(self.domain.offline))
         totals.plans, totals.commits = self.upstreams.plans, self.upstreams.commits
         totals.stan = self.stan() if self.stan is not None else None
+        scrape.pipelines += [pipeline_row(each, own) for each in self.pipelines or ()]
         for number, stream in enumerate(self.streams(), 1):
             self._count(stream, totals)
             if scrape.left > 0:

@@ -86,15 +86,13 @@ class Exchange:
         request = PlanRequest(
             name=self._name, under_way=tuple(under_way), slots=self._slots, task_bytes=self._task_bytes()
         )
-        return _decoded(decode_plan, await self._ask(self._plan, encode(request), PLAN_WAIT_S))
+        return _decoded(decode_plan, await self.ask(self._plan, encode(request), PLAN_WAIT_S))
 
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:
         """Return the engine's results for receipts that fit into one message."""
-        return _decoded(
-            decode_committed, await self._ask(self._commit, encode(list(receipts)), COMMIT_WAIT_S)
-        )
+        return _decoded(decode_committed, await self.ask(self._commit, encode(list(receipts)), COMMIT_WAIT_S))
 
-    async def _ask(self, subject: str, body: bytes, wait_s: float) -> bytes:
+    async def ask(self, subject: str, body: bytes, wait_s: float) -> bytes:
         """Return the answer's body; ask again if the request had an outdated run of the engine."""
         try:
             try:

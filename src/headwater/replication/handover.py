@@ -7,6 +7,7 @@ own user may read it.
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import secrets
@@ -22,6 +23,8 @@ from headwater.objects.address import BucketAddress, StaticCredentials
 from headwater.settings import Settings, seat_rows
 
 NAME = "replicator.toml"
+PIPELINES = "pipelines.toml"
+"""The same for the runner of pipelines, without the bucket and with a secret of its own."""
 HERE = "HEADWATER_EXECUTOR_CONFIG"
 """The variable in which a host names its copy of the file, or a folder of such files."""
 
@@ -31,11 +34,16 @@ def secret_for(settings: Settings) -> str:
     return settings.replication_secret or secrets.token_hex(32)
 
 
-def write(path: Path, settings: Settings, secret: str) -> None:
+def pipelines_secret(secret: str) -> str:
+    """Return the secret of the runner of pipelines, from which that of replicators cannot be found."""
+    return hmac.digest(secret.encode(), b"pipelines", "sha256").hex()
+
+
+def write(path: Path, settings: Settings, secret: str, *, has_tables: bool = True) -> None:
     """Return once the file contains the credentials of each seat, readable by its own user only."""
     text = "# Written by headwater at each start, for its replicators; it contains secrets.\n"
     text += f"replication_secret = {_quoted(secret)}\n"
-    text += _tables(settings)
+    text += _tables(settings) if has_tables else ""
     text += "".join(f"\n[[seat]]\n{_keys(seat)}" for seat in settings.seats) or _keys(settings)
     private_file.write(path, text)
 

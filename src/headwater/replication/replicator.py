@@ -59,11 +59,11 @@ async def replicate(options: ReplicatorOptions) -> None:
             "Spark is running", extra={"master": options.master, "took_s": round(time.monotonic() - began, 1)}
         )
         driving = [asyncio.create_task(_drive(engine, cluster)) for engine in options.engines]
-        parents = {"engine that started": options.parent, "Spark that runs": _gateway(os.environ)}
+        parents = {"engine that started": options.parent, "Spark that runs": gateway(os.environ)}
         watching = [
-            asyncio.create_task(_until_orphaned(parent, who)) for who, parent in parents.items() if parent
+            asyncio.create_task(until_orphaned(parent, who)) for who, parent in parents.items() if parent
         ]
-        await _first_of(*driving, *watching)
+        await first_of(*driving, *watching)
     finally:
         await asyncio.to_thread(cluster.stop)
 
@@ -84,13 +84,13 @@ async def _drive(engine: EngineAt, cluster: SparkCluster) -> None:
         secret=engine.secret,
     )
     try:
-        await _connect(connection)
+        await connected(connection)
         await Driver(exchange, cluster).drive()
     finally:
         await connection.close()
 
 
-async def _connect(connection: Connection) -> None:
+async def connected(connection: Connection) -> None:
     """Return once connected, however long it takes; from then on the connection reconnects by itself."""
     said = ""
     while True:
@@ -103,19 +103,19 @@ async def _connect(connection: Connection) -> None:
         await asyncio.sleep(_CONNECT_WAIT_S)
 
 
-def _gateway(environ: Mapping[str, str]) -> int | None:
+def gateway(environ: Mapping[str, str]) -> int | None:
     """Return the process id of the Java gateway if this process was submitted to Spark."""
     return os.getppid() if "PYSPARK_GATEWAY_PORT" in environ else None
 
 
-async def _until_orphaned(parent: int, who: str) -> None:
+async def until_orphaned(parent: int, who: str, what: str = "replicator") -> None:
     """Return once the parent process has ended."""
     while os.getppid() == parent:  # noqa: ASYNC110 - there is no event for a parent's death
         await asyncio.sleep(_PARENT_CHECK_S)
-    logger.warning("the %s this replicator has ended", who)
+    logger.warning("the %s this %s has ended", who, what)
 
 
-async def _first_of(*tasks: asyncio.Task[None]) -> None:
+async def first_of(*tasks: asyncio.Task[None]) -> None:
     """Wait until one of the tasks ends; cancel the others."""
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

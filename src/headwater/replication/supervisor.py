@@ -1,4 +1,4 @@
-"""The engine's own replicator: a child process, started when needed, watched, and ended with the engine."""
+"""The engine's own replicator, or runner of pipelines: a child process, started when needed, and watched."""
 
 from __future__ import annotations
 
@@ -35,15 +35,19 @@ class Supervisor:
         handover: Path,
         store_id: str,
         program: Sequence[str] = (sys.executable, "-m", "headwater"),
+        command: Sequence[str] = ("replicator",),
+        name: str = "replicator",
     ) -> None:
+        """Keep the process of a command running; `name` is what messages call it."""
+        self._name = name
         self.problem = ""
         """Why there is no replicator now, in one sentence; empty if there is one or none is needed."""
-        self._command = [*program, "replicator", "--engine", f"{store_id}={handover}"]
+        self._command = [*program, *command, "--engine", f"{store_id}={handover}"]
         self._environment = environment(settings, os.environ)
         """Without credentials: other users can read the environment of a process."""
         self._process = ChildProcess(STOP_TIMEOUT_S, self._on_line)
         waits = Backoff(FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S)
-        self._keeper = ChildKeeper("replicator", self._process, self._launch, waits, self._on_ended)
+        self._keeper = ChildKeeper(name, self._process, self._launch, waits, self._on_ended)
         self._cannot_start = ""
         """Why the last start failed; empty if it did not."""
         self._last_words = ""
@@ -76,12 +80,12 @@ class Supervisor:
             command = [*self._command, "--parent", str(os.getpid())]
             await self._process.start(command, environment=self._environment)
         except OSError as error:
-            self._cannot_start = f"cannot start the replicator: {error}"
+            self._cannot_start = f"cannot start the {self._name}: {error}"
 
     def _on_ended(self, wait_s: float) -> None:
         words = self._last_words or "it logged nothing"
         self.problem = (
-            self._cannot_start or f"the replicator ended with status {self._process.status}: {words}"
+            self._cannot_start or f"the {self._name} ended with status {self._process.status}: {words}"
         )
         self.restarts += 1
         logger.error("%s; restarting it in %g s", self.problem, wait_s)
@@ -93,7 +97,7 @@ class Supervisor:
         if said is None:
             if line.startswith("headwater: "):
                 self._last_words = line.removeprefix("headwater: ")
-            logger.debug("replicator: %s", line)
+            logger.debug("%s: %s", self._name, line)
             return
         level, name, event, fields = said
         if level >= logging.ERROR:
@@ -108,6 +112,8 @@ def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str
         "spark_master": settings.spark_master,
         "spark_driver_memory": settings.spark_driver_memory,
         "executor_config": str(settings.executor_config or ""),
+        "pipeline_memory": settings.pipeline_memory,
+        "pipeline_functions": settings.pipeline_functions or "",
         "log_level": settings.log_level,
         "log_format": "json",
     }

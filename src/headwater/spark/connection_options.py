@@ -20,6 +20,8 @@ CONNECTION_OPTIONS: Mapping[str, str] = {
     "tlsCa": "file with the authorities' certificates",
     "tlsCert": "file with the client's certificate",
     "tlsKey": "file with the client's key",
+    "config": "settings file with the server and the credentials, under the same path on every worker",
+    "seat": "the account's folder in that file",
 }
 
 
@@ -46,4 +48,6 @@ def origin_of(options: Mapping[str, str], stream: str) -> NatsOrigin:
         tls_ca=options.get("tlsCa") or "",
         tls_cert=options.get("tlsCert") or "",
         tls_key=options.get("tlsKey") or "",
+        config=options.get("config") or "",
+        seat=options.get("seat") or "",
     )

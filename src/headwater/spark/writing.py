@@ -26,7 +26,7 @@ SINK_OPTIONS: Mapping[str, str] = {
     "queryId": "for write: who writes; each batchId of a query is stored once",
     "batchId": "for write: the number of the batch, not smaller than those before",
 }
-IGNORED = ("checkpointlocation", "path", "outputmode")
+IGNORED = ("checkpointlocation", "path", "outputmode", "queryname")
 """Spark's own options of a streaming query."""
 
 

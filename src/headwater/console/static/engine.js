@@ -25,8 +25,32 @@ function section(name, engine) {
     ...Object.entries(engine.offline).map(([stream, why]) => el("p", { class: "notice bad" }, el("strong", {}, `${stream} is offline: `), why)),
     engine.numbers ? numbers(engine.numbers) : el("p", { class: "hint" }, "Pass --monitoring with the address of the engine's --http-port to see its disk, log and folds."),
     el("div", { class: "grid" }, ...plots(engine), el("div", { class: "card" }, el("h3", {}, "Account"), account(engine))),
+    ...pipelines(engine.pipelines),
     ...warnings(engine),
   );
+}
+
+const LEVELS = { running: "good", starting: "unknown", paused: "unknown", failing: "bad" };
+
+function pipelines(found) {
+  if (!found || !found.length) return [];
+  const headings = ["Pipeline", "State", "Reads", "Writes to", "Lag", "Messages a second", "Last batch", "Rows of state"];
+  const rows = found.map((each) =>
+    el(
+      "tr",
+      {},
+      el("td", {}, each.name),
+      el("td", { class: "remark" }, badge(LEVELS[each.state] || "unknown", each.state), each.problem ? el("div", { class: "hint" }, each.problem) : null),
+      el("td", {}, each.inputs.join(", ")),
+      el("td", {}, each.target),
+      el("td", { class: "right" }, each.lag === null ? "unknown" : number(each.lag)),
+      el("td", { class: "right" }, rate(each.rate)),
+      el("td", { class: "right" }, each.batch_ms ? duration(each.batch_ms / 1000) : "–"),
+      el("td", { class: "right" }, number(each.state_rows)),
+    ),
+  );
+  const head = el("thead", {}, el("tr", {}, ...headings.map((text) => el("th", {}, text))));
+  return [el("h3", {}, "Pipelines"), el("table", {}, head, el("tbody", {}, ...rows))];
 }
 
 function numbers(found) {

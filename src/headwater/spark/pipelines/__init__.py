@@ -1,0 +1,1 @@
+"""Pipelines on Spark: the runner of streaming queries from streams to streams."""
