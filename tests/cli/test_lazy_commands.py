@@ -44,6 +44,6 @@ def test_commands_can_be_set_and_removed() -> None:
 def test_an_engine_does_not_load_the_commands_of_clients() -> None:
     program = (
         "import sys; from headwater.cli.main import headwater; headwater.commands['serve'];"
-        "print({'rich', 'headwater.cli.stream.commands', 'headwater.cli.check'} & set(sys.modules))"
+        "print({'rich', 'nats', 'headwater.cli.stream.commands', 'headwater.cli.check'} & set(sys.modules))"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True) == "set()\n"

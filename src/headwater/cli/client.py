@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from headwater.cli.connection import connection_flags, load_context, selected_context, settle, taken_from
-from headwater.cli.session import Session, connected
 from headwater.client.connection_settings import ConnectionSettings
+
+if TYPE_CHECKING:
+    from headwater.cli.session import Session
 
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -36,6 +38,9 @@ class Caller:
 
     def run(self, work: Callable[[Session], Awaitable[Result]]) -> Result:
         """Connect, run the work and close. Ctrl-C cancels the work, which can clean up."""
+
+        # Every command loads this module. Those that connect to nothing start without nats.py.
+        from headwater.cli.session import connected
 
         async def connect_and_work() -> Result:
             async with connected(self.connection) as session:

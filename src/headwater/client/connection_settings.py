@@ -8,8 +8,6 @@ import ssl
 from dataclasses import dataclass
 from typing import Any
 
-from nats.aio.client import RawCredentials
-
 from headwater import tls
 from headwater.errors import SettingsError
 
@@ -86,6 +84,9 @@ class ConnectionSettings:
         if self.creds:
             return {"user_credentials": _existing(self.creds, "creds")}
         if self.jwt and self.seed:
+            # Engines and commands that connect to nothing start without nats.py.
+            from nats.aio.client import RawCredentials
+
             return {"user_credentials": RawCredentials(_CREDENTIALS.format(jwt=self.jwt, seed=self.seed))}
         if self.nkey:
             return {"nkeys_seed": _existing(self.nkey, "nkey")}
