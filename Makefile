@@ -26,7 +26,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-sink bench-replication serve dist chart docs docs-pages screenshots java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-sink bench-scan bench-replication serve dist chart docs docs-pages screenshots java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,7 +58,7 @@ test: install java-check ## everything: check, and beside it the whole suite, by
 
 test-rounds: install java-check ## what is killed, links that are cut, hostile clients, at random: ROUNDS=60 ATTACKS=100000
 	TEST_ATTACKS=$(ATTACKS) $(BIN)/pytest -q -s --timeout 0 tests/fuzz $(ARGS)
-	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_kill.py tests/durability/test_consumer_kill.py tests/durability/test_failover.py tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/durability/test_journal_takeover.py tests/durability/test_journal_hosts.py tests/durability/test_journal_crash.py tests/on_spark/test_cinemas.py tests/simulation/test_stream.py tests/simulation/test_adoption.py $(ARGS)
+	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_kill.py tests/durability/test_consumer_kill.py tests/durability/test_failover.py tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/durability/test_journal_takeover.py tests/durability/test_journal_hosts.py tests/durability/test_journal_crash.py tests/durability/test_sink_kill.py tests/durability/test_spark_kill.py tests/on_spark/test_cinemas.py tests/simulation/test_stream.py tests/simulation/test_adoption.py $(ARGS)
 
 test-simulation: install ## a whole engine on a disk that breaks, simulated RUNS times: RUNS=1000, or SIM_SEED=… alone
 	SIM_RUNS=$(RUNS) $(BIN)/pytest -q -s --timeout 0 tests/simulation/test_engine.py $(ARGS)
@@ -98,6 +98,9 @@ bench-stan: install ## NATS Streaming, beside the nats-streaming-server that NAT
 
 bench-sink: install java-check ## rows of Spark into a stream: the sink beside nats.py
 	$(BIN)/python -m bench.sink $(ARGS)
+
+bench-scan: install java-check ## Spark on a stream beside Spark on the bare Parquet files: ARGS="--scale 0.1"
+	$(BIN)/python -m bench.scan $(ARGS)
 
 bench-fetch: install ## fetching with acknowledgements alone
 	$(BIN)/python -m bench.fetch $(ARGS)

@@ -75,7 +75,8 @@ def _file_batches(
     removed = BitMap64.deserialize(part.removed) if part.removed else BitMap64()
     remote = None if isinstance(path, Path) else SeekableBytes(path, file.size_bytes)
     source = path if remote is None else pa.PythonFile(remote, mode="r")
-    options = {"metadata": footer.metadata, "page_checksum_verification": True}
+    coded = ["subject"] if "subject" in selection.columns else None
+    options = {"metadata": footer.metadata, "page_checksum_verification": True, "read_dictionary": coded}
     with pq.ParquetFile(source, pre_buffer=False, **options) as opened:
         for index, (first, last) in enumerate(footer.bounds):
             group = footer.metadata.row_group(index)
@@ -164,8 +165,9 @@ def _as_copied(rows: pa.Table, copied: Copied) -> pa.Table:
 def _live(seqs: Int64s, part: ReadRange, removed: BitMap64) -> Mask:
     """Return which sequences belong to the range and have a live message."""
     mask: Mask = (seqs >= part.first_seq) & (seqs <= part.last_seq)
-    if removed:
-        mask &= np.fromiter((seq not in removed for seq in seqs.tolist()), np.bool_, len(seqs))
+    if removed and len(seqs):
+        gone = removed & BitMap64(range(int(seqs[0]), int(seqs[-1]) + 1))
+        mask &= ~np.isin(seqs, np.array(gone.to_array(), np.int64), assume_unique=True)
     return mask
 
 

@@ -6,7 +6,7 @@ selection are read first, and the rest only if a row is selected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 
@@ -26,6 +26,8 @@ from headwater.table.schema import TIME, subject_bytes
 UNBOUNDED = 1 << 62
 FILTERED = ("seq", "subject", "time")
 """The columns that a filter may name."""
+MOST_VERDICTS = 100_000
+"""For how many subjects a task remembers whether they are selected."""
 _NOT_TEXT = "\ufffd"
 """How the text of a subject begins that is not UTF-8; patterns may match such subjects, too."""
 _LAST = "\U0010ffff"
@@ -101,13 +103,28 @@ class ReadSelection:
         """Return which rows are selected; they must have the columns `seq` and those of `columns`."""
         mask: Mask = np.ones(rows.num_rows, np.bool_)
         if self.patterns:
-            mask &= _matching(rows["subject"], self._matchers)
+            mask &= _matching(rows["subject"], self._matches)
         if self.has_times:
             ts = rows["time"].cast(pa.int64()).to_numpy() * 1000 + rows["nanos"].to_numpy()
             mask &= (ts >= self.first_ts) & (ts < self.stop_ts)
         if self.wanted is not None and mask.any():
             mask &= _filtered(rows, self.wanted)
         return mask
+
+    def _matches(self, text: str) -> bool:
+        """Return whether the subject with this text is selected; most row groups have the same subjects."""
+        known = self._verdicts.get(text)
+        if known is None:
+            if len(self._verdicts) >= MOST_VERDICTS:
+                self._verdicts.clear()
+            subject = subject_bytes(text)
+            known = self._verdicts[text] = any(each.matches(subject) for each in self._matchers)
+        return known
+
+    @cached_property
+    def _verdicts(self) -> dict[str, bool]:
+        """Return for texts of subjects whether they are selected."""
+        return {}
 
     @cached_property
     def _matchers(self) -> tuple[subjects.Filter, ...]:
@@ -205,14 +222,13 @@ def _beginning(pattern: str) -> pc.Expression:
     return inside | (pc.field("subject") >= _NOT_TEXT)
 
 
-def _matching(column: pa.ChunkedArray, filters: tuple[subjects.Filter, ...]) -> Mask:
+def _matching(column: pa.ChunkedArray, matches: Callable[[str], bool]) -> Mask:
     codes = column.combine_chunks()
     if not pa.types.is_dictionary(codes.type):
         codes = codes.dictionary_encode()
     if isinstance(codes, pa.ChunkedArray):
         codes = codes.unify_dictionaries().combine_chunks()
-    texts = [subject_bytes(text) for text in codes.dictionary.to_pylist()]
-    hits = np.array([any(each.matches(text) for each in filters) for text in texts], np.bool_)
+    hits = np.array([matches(text) for text in codes.dictionary.to_pylist()], np.bool_)
     found: Mask = hits[codes.indices.to_numpy(zero_copy_only=False)] if len(hits) else np.zeros(0, np.bool_)
     return found
 
