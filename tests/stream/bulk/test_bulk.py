@@ -432,6 +432,20 @@ async def test_a_batch_with_too_many_subjects_for_one_turn_is_refused(
         assert await write(stream, 0, *parts[:3]) == 6
 
 
+@pytest.mark.parametrize("config", [CONFIG, changed()])
+async def test_subjects_and_ids_fit_into_one_batch_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: StreamConfig
+) -> None:
+    monkeypatch.setattr(module, "MOST_NOTED_BYTES", 100)
+    async with opened(tmp_path, config) as stream:
+        long_id = [with_header("t.a", b"", "Nats-Msg-Id", "x" * 120)]
+        for rows in (numbered(1, "t." + "y" * 120), long_id):
+            with pytest.raises(BulkRefusedError, match="write smaller batches"):
+                await write(stream, 0, rows)
+        assert await write(stream, 0, numbered(2)) == 2
+        assert await texts(stream) == ["0", "1"]
+
+
 async def test_a_failure_in_the_middle_takes_everything_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,8 @@ MOST_RULED_BYTES = 64 << 20
 """The most that one batch may have where the rules need each message: they are checked in one turn."""
 MOST_SUBJECTS = 500_000
 """How many subjects the parts of a batch may have: they enter the index of the stream in one turn."""
+MOST_NOTED_BYTES = 128 << 20
+"""How many bytes of subjects and ids a batch may have: they are in one batch of the log."""
 MOST_IDS = 4_000_000
 """The most messages of a batch with ids that a duplicate window must remember: they are held in memory."""
 MOST_REPEATS = 10
@@ -196,6 +198,9 @@ class StreamBulk:
         self, name: str, expected: bytes, batch: int, adopted: Sequence[Adopted], ids: Sequence[FileIds]
     ) -> int:
         count = sum(file.rows for file in adopted)
+        size = sum(len(subject) for file in adopted for subject in file.subjects)
+        if size + sum(len(each.ids.joined) for each in ids) > MOST_NOTED_BYTES:
+            raise BulkRefusedError("the subjects and message ids are too long; write smaller batches")
         known = self._changes(name, batch, count)
         names = [file.name for file in adopted]
         self._named.update(names)
