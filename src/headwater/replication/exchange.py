@@ -84,7 +84,11 @@ class Exchange:
         again.
         """
         request = PlanRequest(
-            name=self._name, under_way=tuple(under_way), slots=self._slots, task_bytes=self._task_bytes()
+            name=self._name,
+            under_way=tuple(under_way),
+            slots=self._slots,
+            task_bytes=self._task_bytes(),
+            has_sql=True,
         )
         return _decoded(decode_plan, await self.ask(self._plan, encode(request), PLAN_WAIT_S))
 

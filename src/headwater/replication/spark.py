@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import msgspec
 
@@ -147,6 +148,8 @@ class SparkCluster:
         self._slot_bytes_per_s = 0.0
         """How fast one slot reads; 0 if unknown."""
         self._context = SparkContext(conf=SparkConf().setAll(list(options.items())))
+        self._row_jobs: Any = None
+        """Runs ranges with pipelines; made when there is one, since that loads Spark SQL."""
         self._warming = threading.Thread(target=self._warm, name="warm", daemon=True)
         self._warming.start()
 
@@ -174,6 +177,8 @@ class SparkCluster:
     def run(self, works: Sequence[Work]) -> list[Receipt]:
         """Return one receipt for each range, in the same order, whatever happens to the tasks."""
         slots = self.slots
+        if any(work.pipeline is not None for work in works):
+            return self._run_rows(works)
         tasks = shared_out(works, slots)
         encoded = [[_encode(works[index]) for index in task] for task in tasks]
         try:
@@ -192,6 +197,33 @@ class SparkCluster:
         # One task that crashes its executor must not fail the others.
         logger.warning("the job failed; running its ranges one by one", extra={"works": len(works)})
         return [receipt for work in works for receipt in self.run([work])]
+
+    def _run_rows(self, works: Sequence[Work]) -> list[Receipt]:
+        """Return the receipts of ranges, some or all of which have a pipeline."""
+        plain = [index for index, work in enumerate(works) if work.pipeline is None]
+        rows = [index for index, work in enumerate(works) if work.pipeline is not None]
+        receipts = dict(zip(plain, self.run([works[index] for index in plain]), strict=True)) if plain else {}
+        some = [works[index] for index in rows]
+        try:
+            self._context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
+            answered = self.row_jobs.run(some)
+        except Exception as error:  # as in `run`
+            if len(some) == 1 or self._stopped.is_set():
+                answered = [failed(work, f"Spark could not run the pipeline: {_first_line(error)}") for work in some]
+            else:
+                logger.warning("the job failed; running its ranges one by one", extra={"works": len(some)})
+                answered = [receipt for work in some for receipt in self.run([work])]
+        receipts |= zip(rows, answered, strict=True)
+        return [receipts[index] for index in range(len(works))]
+
+    @property
+    def row_jobs(self) -> Any:
+        """Return what runs and checks pipelines."""
+        if self._row_jobs is None:
+            from headwater.replication.row_jobs import RowJobs
+
+            self._row_jobs = RowJobs(self._context)
+        return self._row_jobs
 
     @property
     def task_bytes(self) -> int:

@@ -82,6 +82,36 @@ class TablesPlace(msgspec.Struct, frozen=True, kw_only=True):
     """The settings file with the credentials, so that a plan contains no secret."""
 
 
+class DeadLetters(msgspec.Struct, frozen=True, kw_only=True):
+    """The stream for messages that a pipeline fails on, and how a task writes files for it."""
+
+    stream: str
+    staging: str
+    compression: str = "none"
+
+
+class WorkPipeline(msgspec.Struct, frozen=True, kw_only=True):
+    """The Spark SQL that a range passes through."""
+
+    where: str = ""
+    select: str = ""
+    fields: str = ""
+    """The fields of the payload as Spark's DDL; if empty, the payload is text."""
+    origin: str = ""
+    """The name of the origin's stream, for dead letters."""
+    most_bytes: int = 0
+    """The largest message that the target takes, with its headers; 0 without a limit."""
+    mirrored: bool = False
+    """Whether sequences are kept, so that a message can become at most one."""
+    dead: DeadLetters | None = None
+    """Where failed messages go; None if the range ends before the first one."""
+
+    @property
+    def sql(self) -> tuple[str, str, str, bool]:
+        """Return what its Spark job depends on."""
+        return self.where, self.select, self.fields, self.mirrored
+
+
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """One range of one origin to copy for one target.
 
@@ -127,12 +157,15 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the target can adopt a staged file; a source's file is then numbered from 0."""
     adoptive_without_ids: bool = False
     """Whether it can if no message in it has a `Nats-Msg-Id`. Older tasks do not know this field."""
+    pipeline: WorkPipeline | None = None
+    """The SQL over the messages; only replicators that know this field are given such work."""
 
     @property
     def exchange_bytes(self) -> int:
         """Return about how many bytes of a plan it takes."""
         files = sum(file.exchange_bytes for file in self.files)
-        return len(self.tail) + len(self.removed) + files + 1000
+        sql = sum(map(len, self.pipeline.sql[:3])) if self.pipeline else 0
+        return len(self.tail) + len(self.removed) + files + sql + 1000
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +197,14 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     ack_key: str = ""
     """The constant first tokens of the ack subjects."""
     error: str = ""
+    read: int = -1
+    """How many messages of the origin a pipeline has read for it; -1 without a pipeline."""
+    stopped: str = ""
+    """Why the range ends early: the first message that a pipeline without dead letters failed on."""
+    dead: Receipt | None = None
+    """The messages that the pipeline failed on, for the stream of dead letters."""
+    errors: dict[int, str] = {}
+    """Why, by the origin's sequence, as far as that is not in their headers; 0 has an example for others."""
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,6 +218,8 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How many of its tasks run at once."""
     task_bytes: int = 0
     """How many bytes a task may read, so that others do not wait long; 0 if unknown."""
+    has_sql: bool = False
+    """Whether it runs pipelines: an older replicator would copy messages without them."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -69,8 +69,8 @@ class Rewrite:
         """Return messages, all of which are wanted, as the target stores them."""
         if not len(rows):
             return rows
-        headers = self._headers(rows)
-        subjects = self._subjects(rows) if self._looks_at_subjects else rows.subjects
+        headers = self.headers(rows)
+        subjects = self.subjects(rows) if self._looks_at_subjects else rows.subjects
         return Rows(rows.seqs, rows.ts, subjects, headers, rows.datas)
 
     def _wanted(self, text: str) -> str | None:
@@ -96,7 +96,7 @@ class Rewrite:
             return made
         return self._stream_transform.apply(made) or made
 
-    def _subjects(self, rows: Rows) -> pa.DictionaryArray:
+    def subjects(self, rows: Rows) -> pa.DictionaryArray:
         """Return the target's subjects of wanted messages."""
         texts, codes = rows.texts, rows.codes
         if self._is_random:
@@ -111,7 +111,7 @@ class Rewrite:
         recoded = distinct.indices.to_numpy()[codes].astype(np.int32)
         return pa.DictionaryArray.from_arrays(pa.array(recoded), distinct.dictionary)
 
-    def _headers(self, rows: Rows) -> pa.BinaryArray:
+    def headers(self, rows: Rows) -> pa.BinaryArray:
         """Return the target's headers of messages."""
         headers = rows.headers
         if headers.null_count < len(headers):

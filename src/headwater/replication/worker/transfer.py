@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from errno import ENOENT
@@ -51,11 +51,11 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def ready(_: int) -> None:
     """Sleep a moment, so that no two tasks that start at once share a worker."""
-    _prepare_worker()
+    prepare_worker()
     time.sleep(READY_S)
 
 
-def _prepare_worker() -> None:
+def prepare_worker() -> None:
     """Prepare a worker once, with everything imported that a transfer needs."""
     global _is_prepared
     if not _is_prepared:
@@ -67,7 +67,7 @@ def _prepare_worker() -> None:
 def transfer_all(works: list[bytes]) -> list[bytes]:
     """Copy ranges one after the other; ranges and receipts are passed as bytes."""
     os.umask(UMASK)
-    _prepare_worker()
+    prepare_worker()
     return [_encode(transfer(_decode_work(work))) for work in works]
 
 
@@ -75,13 +75,13 @@ def transfer(work: Work) -> Receipt:
     """Return the receipt of a range; a failure is recorded in it and never raised."""
     try:
         bucket = open_bucket(work.tables)
-        sources = _origin_files(bucket, work.files)
+        sources = origin_files(bucket, work.files)
         without_ids = bool(sources) and not work.tail and all(each.proves_no_ids for each in sources)
         if work.adoptive_without_ids and without_ids:
             work = msgspec.structs.replace(work, adoptive=True)
         with Result(work, bucket=bucket, may_have_ids=not without_ids) as result:
             rewrite = Rewrite(work)
-            if (origin := _origin_reader(work)) is not None:
+            if (origin := origin_reader(work)) is not None:
                 for rows in origin:
                     result.append(rewrite.apply(rows))
                 receipt = result.receipt(origin.through)
@@ -92,26 +92,27 @@ def transfer(work: Work) -> Receipt:
             _copy_files(work, sources, rewrite, result)
             if work.tail:
                 rows = rows_of(column_bytes.decode(work.tail))
-                result.append(rewrite.apply(_between(rows, work)))
+                result.append(rewrite.apply(between(rows, work)))
             return msgspec.structs.replace(result.receipt(work.stop_seq), without_ids=without_ids)
-    except FileNotFoundError as error:
-        return failed(work, f"{error.filename} was replaced while its range was planned")
-    except ObjectError as error:
-        is_gone = error.problem is Problem.MISSING
-        return failed(
-            work, f"{error.address} was replaced while its range was planned" if is_gone else str(error)
-        )
-    except DiskError as error:
-        is_gone = error.errno == ENOENT and error.operation == "link"
-        return failed(
-            work, f"{error.path} was replaced while its range was planned" if is_gone else str(error)
-        )
-    except BusError as error:
-        return failed(work, error.problem)
-    except (Error, OSError) as error:
-        return failed(work, str(error))
     except Exception as error:  # an exception in a task would fail the whole job
-        return failed(work, f"{type(error).__name__}: {error}")
+        return failed(work, reason_of(error))
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a range could not be copied."""
+    replaced = "was replaced while its range was planned"
+    match error:
+        case FileNotFoundError():
+            return f"{error.filename} {replaced}"
+        case ObjectError() if error.problem is Problem.MISSING:
+            return f"{error.address} {replaced}"
+        case DiskError() if error.errno == ENOENT and error.operation == "link":
+            return f"{error.path} {replaced}"
+        case BusError():
+            return error.problem
+        case Error() | OSError():
+            return str(error)
+    return f"{type(error).__name__}: {error}"
 
 
 def failed(work: Work, reason: str) -> Receipt:
@@ -125,7 +126,7 @@ def failed(work: Work, reason: str) -> Receipt:
     )
 
 
-def _origin_reader(work: Work) -> OriginReader | None:
+def origin_reader(work: Work) -> OriginReader | None:
     """Return the reader of the origin's API, if the range is read there."""
     if work.origin is None:
         return None
@@ -134,7 +135,7 @@ def _origin_reader(work: Work) -> OriginReader | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _OriginFile:
+class OriginFile:
     """A file of the origin, and what its footer says."""
 
     file: FileRange
@@ -143,7 +144,7 @@ class _OriginFile:
     sums: FileSums | None
 
     @classmethod
-    def of(cls, bucket: TaskBucket | None, file: FileRange) -> _OriginFile:
+    def of(cls, bucket: TaskBucket | None, file: FileRange) -> OriginFile:
         opened = open_file(bucket, file.path)
         footer = parquet.read_footer(opened, footer_crc_of(file.path))
         return cls(file, opened, footer, parquet.read_sums(footer))
@@ -153,15 +154,15 @@ class _OriginFile:
         return self.file.headerless if self.sums is None else self.sums.prove_no_ids
 
 
-def _origin_files(bucket: TaskBucket | None, files: Sequence[FileRange]) -> list[_OriginFile]:
+def origin_files(bucket: TaskBucket | None, files: Sequence[FileRange]) -> list[OriginFile]:
     """Return the files with their footers; in a bucket each costs a request, so some are made at once."""
     if bucket is None or len(files) < 2:
-        return [_OriginFile.of(bucket, file) for file in files]
+        return [OriginFile.of(bucket, file) for file in files]
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as threads:
-        return list(threads.map(lambda file: _OriginFile.of(bucket, file), files))
+        return list(threads.map(lambda file: OriginFile.of(bucket, file), files))
 
 
-def _copy_files(work: Work, sources: Iterable[_OriginFile], rewrite: Rewrite, result: Result) -> None:
+def _copy_files(work: Work, sources: Iterable[OriginFile], rewrite: Rewrite, result: Result) -> None:
     """Add the wanted rows of the files to the result, by row group or as whole files."""
     removed = BitMap64.deserialize(work.removed) if work.removed else BitMap64()
     for source in sources:
@@ -172,13 +173,16 @@ def _copy_files(work: Work, sources: Iterable[_OriginFile], rewrite: Rewrite, re
             result.link(file, sums, footer.file_bytes)
             continue
         with StoredFile(source.opened, footer, file.base_seq, sums, file.copied) as stored_file:
-            groups = stored_file.groups(_wanted_groups(work, file, footer, removed))
-            wanted = (_live_rows(work, group, removed, rewrite, result) for group in groups)
+            groups = stored_file.groups(wanted_groups(work, file, footer, removed))
+            wanted = (
+                live_rows(work, group, removed, rewrite, timed=result.keeps_times, splices=result.splices)
+                for group in groups
+            )
             for rows in _joined(wanted):
                 result.append(rewrite.made(rows))
 
 
-def _is_whole(work: Work, source: _OriginFile, sums: FileSums, removed: BitMap64) -> bool:
+def _is_whole(work: Work, source: OriginFile, sums: FileSums, removed: BitMap64) -> bool:
     """Return whether the target can link a whole file: nothing in it is removed or outside of the range."""
     file = source.file
     span = file.last_seq - file.first_seq + 1
@@ -197,7 +201,7 @@ def _can_be_mirrored(work: Work, file: FileRange) -> bool:
     return work.mirrored and (file.copied is None or work.traceable)
 
 
-def _can_be_sourced(work: Work, source: _OriginFile, sums: FileSums) -> bool:
+def _can_be_sourced(work: Work, source: OriginFile, sums: FileSums) -> bool:
     """Return whether a file needs no changes except where its messages came from, which can be recorded."""
     file = source.file
     return (
@@ -210,7 +214,7 @@ def _can_be_sourced(work: Work, source: _OriginFile, sums: FileSums) -> bool:
     )
 
 
-def _wanted_groups(work: Work, file: FileRange, footer: Footer, removed: BitMap64) -> Iterator[int]:
+def wanted_groups(work: Work, file: FileRange, footer: Footer, removed: BitMap64) -> Iterator[int]:
     """Yield the row groups of a file that contain messages of a range."""
     for index, (first_offset, last_offset) in enumerate(footer.bounds):
         first, last = file.base_seq + first_offset, file.base_seq + last_offset
@@ -219,19 +223,27 @@ def _wanted_groups(work: Work, file: FileRange, footer: Footer, removed: BitMap6
             yield index
 
 
-def _live_rows(work: Work, group: StoredGroup, removed: BitMap64, rewrite: Rewrite, result: Result) -> Rows:
-    """Return the wanted messages of a row group, unchanged if that is all of it."""
-    stored = group.rows(timed=result.keeps_times, add_source=work.source_header is None)
+def live_rows(
+    work: Work,
+    group: StoredGroup,
+    removed: BitMap64,
+    rewrite: Rewrite,
+    *,
+    timed: bool,
+    splices: Callable[[DataChunk], bool],
+) -> Rows:
+    """Return the wanted messages of a row group, unchanged if that is all of it and `splices` allows it."""
+    stored = group.rows(timed=timed, add_source=work.source_header is None)
     kept = rewrite.wanted(stored)
     seqs = stored.seqs
     if seqs[0] < work.start_seq or seqs[-1] > work.stop_seq:
         kept &= (seqs >= work.start_seq) & (seqs <= work.stop_seq)
     if removed.range_cardinality(int(seqs[0]), int(seqs[-1]) + 1):
-        kept &= ~_gone(seqs, removed)
+        kept &= ~gone(seqs, removed)
     count = np.count_nonzero(kept)
     if not count:
         return stored.none()
-    if count == len(stored) and isinstance(stored.datas, DataChunk) and result.splices(stored.datas):
+    if count == len(stored) and isinstance(stored.datas, DataChunk) and splices(stored.datas):
         return stored
     return group.opened(stored).filter(kept)
 
@@ -258,7 +270,7 @@ def _joined(runs: Iterable[Rows]) -> Iterator[Rows]:
         yield concat(waiting)
 
 
-def _gone(seqs: Int64s, removed: BitMap64) -> npt.NDArray[np.bool_]:
+def gone(seqs: Int64s, removed: BitMap64) -> npt.NDArray[np.bool_]:
     """Return which of these sequences are removed."""
     first, last = int(seqs[0]), int(seqs[-1])
     is_dense = last - first + 1 == len(seqs)
@@ -266,7 +278,7 @@ def _gone(seqs: Int64s, removed: BitMap64) -> npt.NDArray[np.bool_]:
     return np.isin(seqs, np.array(gone.to_array(), np.int64), assume_unique=True)
 
 
-def _between(rows: Rows, work: Work) -> Rows:
+def between(rows: Rows, work: Work) -> Rows:
     """Return the messages within the range of the work."""
     seqs = rows.seqs
     start, stop = np.searchsorted(seqs, [work.start_seq, work.stop_seq + 1]).tolist()
