@@ -16,6 +16,8 @@ from headwater.replication.work import (
     Committed,
     Plan,
     Receipt,
+    SqlCheck,
+    SqlChecked,
     Work,
     commit_subject,
     decode_plan_request,
@@ -39,6 +41,8 @@ class FakeEngine:
         self.plans_asked = 0
         self.reported_slots: set[tuple[int, int]] = set()
         self.commits = 0
+        self.checks: list[SqlCheck] = []
+        self.checked_sql: asyncio.Queue[SqlChecked] = asyncio.Queue()
         self.refuse: Callable[[Receipt], str] = lambda receipt: receipt.error
 
     def offer(self, *works: Work) -> None:
@@ -48,6 +52,9 @@ class FakeEngine:
     async def plan(self, under_way: Collection[str] = ()) -> Plan:
         """Return the first works without a receipt that are not under way, or nothing after a while."""
         self.plans_asked += 1
+        if self.checks:
+            checks, self.checks = tuple(self.checks), []
+            return Plan(checks=checks)
         free = [works for works in self._open if not any(work.id in under_way for work in works)]
         if not free:
             await asyncio.sleep(IDLE_S)
@@ -59,6 +66,11 @@ class FakeEngine:
         refused = [self._commit(receipt) for receipt in receipts]
         taken = (0 if why else each.rows for each, why in zip(receipts, refused, strict=True))
         return Committed(taken=tuple(taken), refused=tuple(refused))
+
+    async def checked(self, results: Sequence[SqlChecked]) -> None:
+        """Take what Spark says of SQL."""
+        for each in results:
+            self.checked_sql.put_nowait(each)
 
     def _commit(self, receipt: Receipt) -> str:
         if not any(work.id == receipt.work for works in self._open for work in works):
@@ -128,6 +140,10 @@ class Inline:
         """Do the works one after the other."""
         self.runs.append([work.id for work in works])
         return [transfer(work) for work in works]
+
+    def check(self, sql: tuple[str, str, str, bool]) -> str:
+        """Accept any SQL but one."""
+        return "refused" if sql[0] == "bad" else ""
 
     def stop(self) -> None:
         """Take note."""

@@ -10,9 +10,11 @@ from headwater.api.context import ApiContext
 from headwater.api.paging import LIST_LIMIT, NAMES_LIMIT, SUBJECTS_LIMIT, fitting, page
 from headwater.api.request import Request
 from headwater.api.stream_info import listed_info, stream_info
+from headwater.control.pipeline_rules import check_pipelines
 from headwater.control.rules import ConsumerBounds
 from headwater.errors import api_error
-from headwater.model.stream import MAX_SEQUENCE
+from headwater.model.row_pipeline import KEY
+from headwater.model.stream import MAX_SEQUENCE, StreamConfig
 from headwater.model.times import format_time
 from headwater.stream.stream import Stream
 from headwater.stream.subjects import in_order
@@ -30,6 +32,7 @@ _ENCODER = msgspec.json.Encoder()
 async def create(context: ApiContext, request: Request) -> Json:
     """Declare a stream; declaring it again with the same config changes nothing."""
     config, pedantic = decode_config(request.body)
+    await _require_valid_sql(context, config)
     stream, created = await context.domain.create_stream(config, pedantic=pedantic, name=request.stream)
     if created:
         context.advisories.stream_action(stream.name, "create")
@@ -39,11 +42,19 @@ async def create(context: ApiContext, request: Request) -> Json:
 async def update(context: ApiContext, request: Request) -> Json:
     """Replace the config of a stream."""
     config, pedantic = decode_config(request.body)
+    await _require_valid_sql(context, config)
     stream = await context.domain.update_stream(
         config, pedantic=pedantic, name=request.stream, consumers=_bounds(context, config.name)
     )
     context.advisories.stream_action(stream.name, "modify")
     return await stream_info(context, stream)
+
+
+async def _require_valid_sql(context: ApiContext, config: StreamConfig) -> None:
+    """Have Spark check the SQL of row pipelines, once everything else of them is valid."""
+    if KEY in config.metadata:
+        check_pipelines(config, {each.name: each for each in context.domain.configs()})
+        await context.upstreams.require_valid(config)
 
 
 def _bounds(context: ApiContext, name: str) -> Iterator[ConsumerBounds]:

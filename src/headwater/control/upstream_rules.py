@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from headwater.control.pipeline_rules import check_pipelines
 from headwater.errors import ApiError, api_error
 from headwater.model.names import valid_asset_name, valid_stream_name
 from headwater.model.stream import StreamConfig
@@ -36,6 +37,7 @@ def check_upstreams(
     upstreams = ([config.mirror] if config.mirror is not None else []) + list(config.sources)
     _check_prefixes(upstreams, existing)
     _check_cycle(config, existing)
+    check_pipelines(config, existing)
     return config
 
 

@@ -52,6 +52,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Since when there is an error."""
     next_try_ns: int = 0
     gaps: Gaps = Gaps()
+    is_piped: bool = False
+    """Whether its messages pass through a pipeline."""
+    dead_letters: int = 0
+    """Messages that the pipeline failed on, since the engine started."""
 
     @property
     def done(self) -> float | None:

@@ -72,6 +72,11 @@ _COUNTERS: tuple[Family[UpstreamNumbers], ...] = (
         lambda row: row.progress.copied_bytes,
     ),
     Family(
+        "headwater_upstream_dead_letters",
+        "Messages that a row pipeline failed on since the engine started; absent without one.",
+        lambda row: row.progress.dead_letters if row.progress.is_piped else None,
+    ),
+    Family(
         "headwater_upstream_gaps",
         "Gaps: ranges that the origin removed before they were copied.",
         lambda row: row.progress.gaps.count,

@@ -14,9 +14,10 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from headwater.background_tasks import BackgroundTasks
 from headwater.backoff import wait_s
 from headwater.replication.exchange import EngineUnreachableError, portions
-from headwater.replication.work import Committed, Plan, Receipt, Work
+from headwater.replication.work import Committed, Plan, Receipt, SqlCheck, SqlChecked, Work
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +43,20 @@ class Engine(Protocol):
         """Return the results of the receipts; EngineUnreachableError if there is no answer."""
         ...
 
+    async def checked(self, results: Sequence[SqlChecked]) -> None:
+        """Return once the engine has what Spark says of SQL."""
+        ...
+
 
 class Cluster(Protocol):
     """Runs transfers."""
 
     def run(self, works: Sequence[Work]) -> list[Receipt]:
         """Return one receipt for each range, in the same order; several threads may call it."""
+        ...
+
+    def check(self, sql: tuple[str, str, str, bool]) -> str:
+        """Return why Spark refuses the SQL of a pipeline; empty if it does not."""
         ...
 
 
@@ -65,7 +74,8 @@ class Driver:
         self._rounds: dict[asyncio.Task[None], Plan] = {}
         """Rounds in progress, with the plans they run."""
         # Its own threads: the default ones would be too few for the rounds of several engines.
-        self._threads = ThreadPoolExecutor(LONG_ROUNDS + 1)
+        self._threads = ThreadPoolExecutor(LONG_ROUNDS + 2)
+        self._checking = BackgroundTasks()
         self._misses = 0
         """How many plans or rounds in a row failed."""
 
@@ -79,6 +89,7 @@ class Driver:
             for task in self._rounds:
                 task.cancel()
             await asyncio.gather(*self._rounds, return_exceptions=True)
+            self._checking.cancel()
             self._threads.shutdown(wait=False)
 
     async def _next_round(self) -> None:
@@ -102,9 +113,15 @@ class Driver:
         return [work.id for plan in self._rounds.values() for work in plan.works]
 
     def _begin(self, plan: Plan) -> None:
-        if plan.works:
-            self._rounds[asyncio.create_task(self._round(plan))] = plan
-        else:
+        if plan.checks:
+            self._checking.start(self._check(plan.checks), "check SQL")
+        # Ranges with a pipeline take longer: others do not wait for them.
+        piped = tuple(work for work in plan.works if work.pipeline is not None)
+        plain = tuple(work for work in plan.works if work.pipeline is None)
+        for works in filter(None, (plain, piped)):
+            part = Plan(works=works)
+            self._rounds[asyncio.create_task(self._round(part))] = part
+        if not plan.works:
             self._misses = 0
             self._copied.report()
 
@@ -135,6 +152,16 @@ class Driver:
         self._copied.busy_s += time.monotonic() - began
         self._copied.report()
 
+    async def _check(self, checks: Sequence[SqlCheck]) -> None:
+        """Have Spark check SQL, and send the engine what it says."""
+        loop = asyncio.get_running_loop()
+        for check in checks:
+            reason = await loop.run_in_executor(self._threads, self._cluster.check, check.sql)
+            try:
+                await self._engine.checked([SqlChecked(id=check.id, reason=reason)])
+            except EngineUnreachableError as error:
+                logger.warning("cannot send what Spark says of SQL: %s", error)
+
     async def _commit(self, receipts: Sequence[Receipt]) -> Committed:
         """Commit receipts; send them again if there is no answer: the engine commits them only once."""
         for attempt in range(1, COMMIT_ATTEMPTS):
@@ -147,11 +174,11 @@ class Driver:
 
 
 def has_room(plans: Sequence[Plan]) -> bool:
-    """Return whether another round may run next to these: one of tails, and a few long ones.
+    """Return whether another round may run next to these: one of tails, and a few long or piped ones.
 
     Tails that arrive while others are in progress wait for them, and then share a job.
     """
-    long = [plan for plan in plans if any(work.files or work.origin for work in plan.works)]
+    long = [plan for plan in plans if any(work.files or work.origin or work.pipeline for work in plan.works)]
     return len(long) == len(plans) < LONG_ROUNDS
 
 

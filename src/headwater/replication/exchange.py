@@ -18,6 +18,8 @@ from headwater.replication.work import (
     Plan,
     PlanRequest,
     Receipt,
+    SqlChecked,
+    check_subject,
     commit_subject,
     decode_committed,
     decode_plan,
@@ -64,6 +66,7 @@ class Exchange:
         self._connection = connection
         self._plan = plan_subject(store_id, seat)
         self._commit = commit_subject(store_id, seat)
+        self._check = check_subject(store_id, seat)
         self._name = unique_id()
         """This replicator's name, new at each start."""
         self._asking: set[asyncio.Task[Frame]] = set()
@@ -95,6 +98,10 @@ class Exchange:
     async def commit(self, receipts: Sequence[Receipt]) -> Committed:
         """Return the engine's results for receipts that fit into one message."""
         return _decoded(decode_committed, await self.ask(self._commit, encode(list(receipts)), COMMIT_WAIT_S))
+
+    async def checked(self, results: Sequence[SqlChecked]) -> None:
+        """Return once the engine has what Spark says of SQL."""
+        await self.ask(self._check, encode(list(results)), COMMIT_WAIT_S)
 
     async def ask(self, subject: str, body: bytes, wait_s: float) -> bytes:
         """Return the answer's body; ask again if the request had an outdated run of the engine."""

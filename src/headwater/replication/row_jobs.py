@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.classic.dataframe import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
@@ -115,7 +115,7 @@ def _mapped(frame: DataFrame, mapping: Mapping, schema: str) -> DataFrame:
     """Return `mapInArrow`, which asks for pandas and does not use it."""
     function = UserDefinedFunction(mapping, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     called: Any = function(*(frame[name] for name in frame.columns))
-    return DataFrame(frame._jdf.mapInArrow(called._jc, False, None), frame.sparkSession)
+    return ClassicFrame(frame._jdf.mapInArrow(called._jc, False, None), frame.sparkSession)
 
 
 def _explained(receipt: Receipt, samples: Sequence[RowSample], plan: RowPlan) -> Receipt:

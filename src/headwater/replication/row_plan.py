@@ -86,6 +86,8 @@ class RowPlan:
                 read |= _names(each)
             if selected.generated is not None:
                 read |= _names(selected.generated.child)
+        if hidden := sorted(name for name in read if name.startswith("__")):
+            raise RowSqlError(f"a message has no column {hidden[0]}")
         self._reads &= read
 
     def _selected(self, visible: DataFrame) -> Selected:
@@ -158,7 +160,11 @@ class RowPlan:
     def _made(self, selected: Selected) -> list[Column]:
         """Return the columns of the select, and what its generator makes messages of."""
         generated = selected.generated
-        plain = [name for name, each in selected.columns.items() if generated is None or _id(each) not in generated.ids]
+        plain = [
+            name
+            for name, each in selected.columns.items()
+            if generated is None or _id(each) not in generated.ids
+        ]
         made = [self._column(selected.columns[name]).alias(name) for name in plain]
         if generated is not None:
             items = self._column(generated.child)
@@ -197,7 +203,11 @@ class RowPlan:
         self, frame: DataFrame, fault: Column, outputs: dict[str, Column], most_bytes: int
     ) -> DataFrame:
         """Return the result with the payload of messages that fail, or that the task may refuse."""
-        needs = F.lit("data" not in outputs or "headers" in outputs) | F.col("__end").isNotNull() | F.col("__fault").isNotNull()
+        needs = (
+            F.lit("data" not in outputs or "headers" in outputs)
+            | F.col("__end").isNotNull()
+            | F.col("__fault").isNotNull()
+        )
         if "subject" in outputs:
             needs = needs | F.col("__subject").isNull() | F.col("__subject").rlike(_SUSPECT)
         if "data" in outputs:

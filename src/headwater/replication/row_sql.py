@@ -21,17 +21,23 @@ OUTPUTS = {
 }
 """The columns that a select may have, and their types."""
 _REFUSED = frozenset(
-    # They run code or read files.
-    "reflect java_method try_reflect from_avro to_avro schema_of_avro from_protobuf to_protobuf "
-    "from_xml to_xml schema_of_xml input_file_name input_file_block_start input_file_block_length "
-    # Their result differs from run to run.
-    "now curdate localtimestamp rand randn random randstr uniform uuid shuffle aes_encrypt version user "
-    "session_user monotonically_increasing_id spark_partition_id".split()
+    (
+        # They run code or read files.
+        *("reflect", "java_method", "try_reflect", "from_avro", "to_avro", "schema_of_avro"),
+        *("from_protobuf", "to_protobuf", "from_xml", "to_xml", "schema_of_xml"),
+        *("input_file_name", "input_file_block_start", "input_file_block_length"),
+        # Their result differs from run to run.
+        *("now", "curdate", "localtimestamp", "rand", "randn", "random", "randstr", "uniform", "uuid"),
+        *("shuffle", "aes_encrypt", "version", "user", "session_user", "monotonically_increasing_id"),
+        "spark_partition_id",
+    )
 )
 _REFUSED_STARTS = ("current_", "xpath", "ai_")
 _PARSED = frozenset(
-    "UnresolvedAttribute UnresolvedFunction UnresolvedAlias MultiAlias UnresolvedExtractValue "
-    "UnresolvedNamedLambdaVariable".split()
+    (
+        *("UnresolvedAttribute", "UnresolvedFunction", "UnresolvedAlias", "MultiAlias"),
+        *("UnresolvedExtractValue", "UnresolvedNamedLambdaVariable"),
+    )
 )
 """The classes of parsed expressions that are not resolved yet."""
 _CATALYST = "org.apache.spark.sql.catalyst."
@@ -52,10 +58,11 @@ class RowSql:
     """The parsed and checked SQL of one pipeline."""
 
     def __init__(self, spark: SparkSession, where: str, select: str) -> None:
-        self._jvm: Any = spark._jvm
-        self._parser: Any = spark._jsparkSession.sessionState().sqlParser()  # type: ignore[attr-defined]
-        self._plan_class: Any = self._jvm.java.lang.Class.forName(f"{_CATALYST}expressions.PlanExpression")
-        self._functions = frozenset(_functions(self._jvm))
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._parser: Any = spark._jsparkSession.sessionState().sqlParser()
+        self._plan_class: Any = jvm.java.lang.Class.forName(f"{_CATALYST}expressions.PlanExpression")
+        self._functions = frozenset(_functions(jvm))
         """The names of Spark's own functions."""
         self._nodes = 0
         """How many parts the SQL has, as far as it was checked."""
@@ -127,7 +134,9 @@ class Generated:
         generator = node.generator()
         self.kind = _GENERATORS.get(_simple(generator), "")
         if not self.kind:
-            raise RowSqlError(f"select: use {', '.join(_GENERATORS.values())} to make several messages of one")
+            raise RowSqlError(
+                f"select: use {', '.join(_GENERATORS.values())} to make several messages of one"
+            )
         self.child = generator.child()
         self.is_outer = bool(node.outer())
         self.is_map = str(self.child.dataType().typeName()) == "map"
@@ -148,19 +157,29 @@ class Selected:
                     "select: a mirror keeps the sequences of its origin, so a message cannot become several: "
                     "use a source"
                 )
-        below = plan.child().child() if self.generated else plan.child() if _simple(plan) == "Project" else plan
+        below = (
+            plan.child().child() if self.generated else plan.child() if _simple(plan) == "Project" else plan
+        )
         if not below.sameResult(frame._jdf.queryExecution().analyzed()):
-            raise RowSqlError("select: only expressions over one message are allowed, no aggregates or windows")
+            raise RowSqlError(
+                "select: only expressions over one message are allowed, no aggregates or windows"
+            )
         self.columns: dict[str, Any] = {}
         for each in _items(plan.projectList()):
             name = str(each.name()).lower()
             kind = str(each.dataType().simpleString())
             if name not in OUTPUTS:
-                raise RowSqlError(f"select: {name!r} is not a column of a message: use AS {' or '.join(OUTPUTS)}")
+                raise RowSqlError(
+                    f"select: {name!r} is not a column of a message: use AS {' or '.join(OUTPUTS)}"
+                )
             if name in self.columns:
                 raise RowSqlError(f"select: there are several columns {name!r}")
             if kind not in OUTPUTS[name]:
-                hint = ": use to_json(…)" if name == "data" and kind.startswith(("struct", "map", "array")) else ""
+                hint = (
+                    ": use to_json(…)"
+                    if name == "data" and kind.startswith(("struct", "map", "array"))
+                    else ""
+                )
                 raise RowSqlError(f"select: {name} must be {' or '.join(OUTPUTS[name])}, not {kind}{hint}")
             check_resolved("select", each)
             self.columns[name] = each

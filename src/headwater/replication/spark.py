@@ -209,12 +209,21 @@ class SparkCluster:
             answered = self.row_jobs.run(some)
         except Exception as error:  # as in `run`
             if len(some) == 1 or self._stopped.is_set():
-                answered = [failed(work, f"Spark could not run the pipeline: {_first_line(error)}") for work in some]
+                answered = [
+                    failed(work, f"Spark could not run the pipeline: {_first_line(error)}") for work in some
+                ]
             else:
                 logger.warning("the job failed; running its ranges one by one", extra={"works": len(some)})
                 answered = [receipt for work in some for receipt in self.run([work])]
         receipts |= zip(rows, answered, strict=True)
         return [receipts[index] for index in range(len(works))]
+
+    def check(self, sql: tuple[str, str, str, bool]) -> str:
+        """Return why Spark refuses the SQL of a pipeline; empty if it does not."""
+        try:
+            return str(self.row_jobs.check(sql))
+        except Exception as error:  # as in `run`
+            return f"Spark could not check it: {_first_line(error)}"
 
     @property
     def row_jobs(self) -> Any:

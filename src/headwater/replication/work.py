@@ -186,6 +186,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """Name of a staged Parquet file in the table's format with base 0, instead of `data`."""
     adopted: tuple[Adopted, ...] = ()
     """Staged files with their sums, instead of both, for a target that adopts them."""
+    renumbered: bool = False
+    """Whether the numbers in that file are not the origin's sequences, which are in the headers only."""
     sums: str = ""
     """Name of a staged file that contains `adopted`, if that is too long for the receipt."""
     linked_bytes: int = 0
@@ -222,10 +224,34 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it runs pipelines: an older replicator would copy messages without them."""
 
 
+class SqlCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The SQL of a pipeline that is about to be declared."""
+
+    id: str
+    where: str = ""
+    select: str = ""
+    fields: str = ""
+    mirrored: bool = False
+
+    @property
+    def sql(self) -> tuple[str, str, str, bool]:
+        """Return the same as `WorkPipeline.sql`."""
+        return self.where, self.select, self.fields, self.mirrored
+
+
+class SqlChecked(msgspec.Struct, frozen=True, kw_only=True):
+    """What Spark says of the SQL of a pipeline."""
+
+    id: str
+    reason: str = ""
+    """Why it is refused; empty if it is not."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """All ranges to copy at the moment, for one Spark job."""
+    """All ranges to copy at the moment, for one Spark job, and the SQL to check."""
 
     works: tuple[Work, ...] = ()
+    checks: tuple[SqlCheck, ...] = ()
 
 
 class Committed(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,7 +265,7 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encode(value: PlanRequest | Plan | Committed | list[Receipt]) -> bytes:
+def encode(value: PlanRequest | Plan | Committed | list[Receipt] | list[SqlChecked]) -> bytes:
     """Return a value as bytes."""
     return _encoder.encode(value)
 
@@ -262,6 +288,7 @@ decode_plan = _decoder(Plan)
 decode_receipts = _decoder(list[Receipt])
 decode_adopted = _decoder(tuple[Adopted, ...])
 decode_committed = _decoder(Committed)
+decode_checked = _decoder(list[SqlChecked])
 
 INLINE_BYTES = 256 << 10
 """A result up to this size is sent inside its receipt."""
@@ -279,6 +306,11 @@ def plan_subject(store_id: str, seat: str = "") -> str:
 def commit_subject(store_id: str, seat: str = "") -> str:
     """Return the subject to which a replicator sends its receipts."""
     return ".".join(filter(None, ("$HEADWATER", store_id, "REPLICATION.COMMIT", seat)))
+
+
+def check_subject(store_id: str, seat: str = "") -> str:
+    """Return the subject to which a replicator sends what Spark says of SQL."""
+    return ".".join(filter(None, ("$HEADWATER", store_id, "REPLICATION.CHECK", seat)))
 
 
 def inbox_prefix(store_id: str) -> str:

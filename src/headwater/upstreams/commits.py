@@ -20,6 +20,7 @@ from headwater.errors import ApiError, Error
 from headwater.replication.work import Committed, Receipt, decode_receipts
 from headwater.stream.replica.importer import CursorMovedError
 from headwater.upstreams import receipts
+from headwater.upstreams.dead_letter_box import DeadLetterBox, stop_text
 from headwater.upstreams.durables import Durables
 from headwater.upstreams.holds import UpstreamHolds
 from headwater.upstreams.leases import Leases
@@ -45,8 +46,10 @@ class Commits:
         durables: Durables,
         clock: Clock,
         jobs: ReplicatorJobs,
+        dead_letters: DeadLetterBox,
     ) -> None:
         self._jobs = jobs
+        self._dead_letters = dead_letters
         self._upstreams_of = upstreams_of
         """Returns the upstreams of a stream by its name."""
         self._leases = leases
@@ -99,12 +102,14 @@ class Commits:
         for upstream in list(self._upstreams_of(receipt.target))[:1]:
             adopted = (file.name for file in receipt.adopted)
             await remove_staged(upstream.target, (receipt.path, receipt.sums, *adopted))
+            await self._dead_letters.forget(upstream, receipt)
 
     async def _enter(self, upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> tuple[int, str]:
         size_before = upstream.target.replica.copied_bytes[upstream.id]
         try:
             if receipt.error:
                 raise upstream.failure(receipt.error)
+            buried = await self._dead_letters.put(upstream, receipt, cursor_at.identity)
             taken = await receipts.take(upstream, receipt, cursor_at)
         except CursorMovedError as error:
             return 0, str(error)
@@ -120,10 +125,15 @@ class Commits:
             self._holds.committed(upstream)
             # A file that the target's log names belongs to the target now. Others are swept when it opens.
             await remove_staged(upstream.target, (receipt.path, receipt.sums))
+            await self._dead_letters.forget(upstream, receipt)
         now_ns = self._clock.now_ns()
         size = upstream.target.replica.copied_bytes[upstream.id] - size_before
         upstream.pace.committed(taken, size, receipt.through, now_ns)
         self._durables.committed(upstream, receipt)
-        upstream.took(taken, receipt.through)
-        upstream.moved(now_ns)
+        upstream.took(taken if receipt.read < 0 else receipt.read, receipt.through)
+        upstream.dead_letters += buried
+        if receipt.stopped:
+            upstream.failed(upstream.failure(stop_text(receipt.stopped)), now_ns)
+        else:
+            upstream.moved(now_ns)
         return taken, ""

@@ -210,7 +210,7 @@ def _has_headers(file: DataFile) -> bool:
 
 def _links(upstream: Upstream, origin: Stream, extent: OriginRange) -> bool:
     """Return whether the target may have files of the origin, by hard links or server-side copies."""
-    if upstream.filters or not is_linkable(origin, upstream.target):
+    if upstream.filters or upstream.pipeline is not None or not is_linkable(origin, upstream.target):
         return False
     header = upstream.source_header(extent.identity)
     return header is None or (upstream.target.replica.records_sources and fits_in_path(header))

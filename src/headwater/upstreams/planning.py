@@ -17,6 +17,7 @@ from headwater.upstreams.pending_upstreams import PendingUpstreams, next_look_ns
 from headwater.upstreams.planner import SLOT_BYTES, beginning_at, plan_local, plan_remote
 from headwater.upstreams.resume_point import Resumption
 from headwater.upstreams.upstream import Upstream
+from headwater.upstreams.work_pipelines import WorkPipelines
 
 QUEUE_MESSAGES = 100_000
 QUEUE_BYTES = 64 << 20
@@ -40,6 +41,7 @@ class Planning:
         clock: Clock,
     ) -> None:
         self._domain = domain
+        self._pipelines = WorkPipelines(domain)
         self._origin = origin
         """The template of the description that transfer tasks get of a remote origin."""
         self._observer = observer
@@ -82,9 +84,12 @@ class Planning:
     async def _planned(self, upstream: Upstream, now_ns: int, request: PlanRequest) -> Planned:
         """Return the next ranges of an upstream; errors are shown, not raised."""
         with self._observer.showing(upstream, now_ns):
+            self._pipelines.require_usable(upstream, request)
             if upstream.source.external is None:
-                return await self._planned_local(upstream, now_ns, request)
-            return await self._planned_remote(upstream, now_ns)
+                planned = await self._planned_local(upstream, now_ns, request)
+            else:
+                planned = await self._planned_remote(upstream, now_ns)
+            return self._pipelines.added(upstream, planned)
         return NOTHING
 
     async def _planned_local(self, upstream: Upstream, now_ns: int, request: PlanRequest) -> Planned:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
+import numpy as np
 
 from headwater.errors import Error
 from headwater.model.adopted import Adopted
-from headwater.model.columns import Columns
+from headwater.model.columns import Columns, Int64s, concat, keep
 from headwater.replication.work import Receipt, decode_adopted
+from headwater.stream.copied_cursors import said_by
+from headwater.stream.publishing.offered import OfferedRun
 from headwater.stream.replica.importer import CursorMovedError
 from headwater.table.staged import read_staged
 from headwater.table.staging import Staging
 from headwater.threads import on_thread
 from headwater.upstreams.planner import CursorAt
-from headwater.upstreams.staging import check_adopted, open_staged, read_whole, remove_staged
+from headwater.upstreams.staging import (
+    StagedFileError,
+    check_adopted,
+    open_staged,
+    read_whole,
+    remove_staged,
+)
 from headwater.upstreams.upstream import Upstream
 from headwater.wire import column_bytes
 
@@ -43,6 +53,8 @@ def _follows(receipt: Receipt, run: Sequence[Receipt], identities: Mapping[str, 
         and (receipt.target, receipt.upstream) == (before.target, before.upstream)
         and sum(len(file.subjects) for each in run for file in each.adopted) < MOST_SUBJECTS
         and before.work in identities
+        # Dead letters are stored first, and the end of a stopped range is shown.
+        and not (receipt.dead or before.dead or before.stopped)
         and receipt.work in identities
         and receipt.expected == CursorAt(identities[before.work], before.through, before.ts)(before.through)
     )
@@ -58,6 +70,8 @@ def joined(run: Sequence[Receipt]) -> Receipt:
         rows=rows,
         through=run[-1].through,
         ts=run[-1].ts,
+        read=sum(receipt.read for receipt in run) if run[0].read >= 0 else -1,
+        stopped=run[-1].stopped,
         without_ids=all(receipt.without_ids for receipt in run),
     )
 
@@ -73,7 +87,7 @@ async def take(upstream: Upstream, receipt: Receipt, cursor_at: CursorAt) -> int
     if adopted:
         return await _adopt(upstream, receipt, adopted, cursor_at(receipt.through))
     expected, taken = receipt.expected, 0
-    parts = _parts(receipt, staging)
+    parts = parts_of(receipt, staging)
     while (part := await on_thread(next, parts, None)) is not None:
         columns, through = part
         cursor_at = cursor_at.with_part(columns)
@@ -107,11 +121,33 @@ async def _adopt(upstream: Upstream, receipt: Receipt, adopted: Sequence[Adopted
         raise
 
 
-def _parts(receipt: Receipt, staging: Staging) -> Iterator[tuple[Columns, int]]:
+def parts_of(receipt: Receipt, staging: Staging) -> Iterator[tuple[Columns, int]]:
     """Yield the messages of a receipt in parts, each with the origin's sequence that it covers."""
     if not receipt.path:
         yield column_bytes.decode(receipt.data) if receipt.data else _NOTHING, receipt.through
         return
+    held: Columns | None = None
     for columns in read_staged(open_staged(staging, receipt.path)[0]):
-        yield columns, int(columns.seqs[-1])
-    yield _NOTHING, receipt.through
+        if receipt.renumbered:
+            columns = replace(columns, seqs=_origin_seqs(columns))
+            columns, held = _whole_messages(columns if held is None else concat([held, columns]))
+        if len(columns):
+            yield columns, int(columns.seqs[-1])
+    yield held if held is not None else _NOTHING, receipt.through
+
+
+def _origin_seqs(columns: Columns) -> Int64s:
+    """Return the origin's sequences, which are in the headers."""
+    found = [said_by(block) for block in OfferedRun.of(columns).headers]
+    if any(each is None for each in found):
+        raise StagedFileError("a staged file has messages that do not say where they came from")
+    return np.array([each[1].seq for each in found if each is not None], np.int64)
+
+
+def _whole_messages(columns: Columns) -> tuple[Columns, Columns]:
+    """Return the messages before the last one of the origin, and those that this one became.
+
+    More of those may follow, and the cursor moves past all of them at once.
+    """
+    is_last = columns.seqs == columns.seqs[-1]
+    return keep(columns, ~is_last), keep(columns, is_last)

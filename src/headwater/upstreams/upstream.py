@@ -6,10 +6,11 @@ import logging
 from dataclasses import dataclass, field
 
 from headwater.backoff import wait_s
-from headwater.errors import ApiError, api_error
+from headwater.errors import ApiError, SettingsError, api_error
 from headwater.model.cursor import Cursor
 from headwater.model.gaps import Gaps, gaps_name
 from headwater.model.progress import Phase, Progress
+from headwater.model.row_pipeline import RowPipeline, pipeline_for, pipelines_in
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSource, StreamSourceInfo
 from headwater.stream.stream import Stream
@@ -36,6 +37,12 @@ class Upstream:
     target: Stream
     source: StreamSource
     mirrored: bool
+    pipeline: RowPipeline | None = None
+    """The SQL that its messages pass through; None if they are copied as they are."""
+    problem: str = ""
+    """Why nothing can be copied as it is declared; empty if it can."""
+    dead_letters: int = 0
+    """How many messages its pipeline has failed on since the engine started."""
     error: ApiError | None = None
     lag: int = 0
     seen_ns: int = 0
@@ -259,6 +266,8 @@ class Upstream:
             failing_ns=self.failing_ns,
             next_try_ns=self.next_try_ns if self.error is not None else 0,
             gaps=self.gaps,
+            is_piped=self.pipeline is not None,
+            dead_letters=self.dead_letters,
         )
 
     def phase(self, now_ns: int) -> Phase:
@@ -272,6 +281,17 @@ class Upstream:
 
 def upstreams_of(stream: Stream, config: StreamConfig) -> list[Upstream]:
     """Return the upstreams that a config declares."""
+    problem = ""
+    pipelines: tuple[RowPipeline, ...] = ()
+    try:
+        pipelines = pipelines_in(config.metadata)
+    except SettingsError as error:
+        # Another release wrote it. Messages must not be copied without their pipeline.
+        problem = str(error)
+
+    def upstream(source: StreamSource, *, mirrored: bool) -> Upstream:
+        return Upstream(stream, source, mirrored, pipeline_for(pipelines, source.name), problem)
+
     if config.mirror is not None:
-        return [Upstream(stream, config.mirror, mirrored=True)]
-    return [Upstream(stream, source, mirrored=False) for source in config.sources if source is not None]
+        return [upstream(config.mirror, mirrored=True)]
+    return [upstream(source, mirrored=False) for source in config.sources if source is not None]

@@ -28,13 +28,16 @@ from headwater.replication.work import (
     Plan,
     PlanRequest,
     Work,
+    check_subject,
     commit_subject,
+    decode_checked,
     decode_plan_request,
     encode,
     plan_subject,
 )
 from headwater.stream.stream import Stream
 from headwater.upstreams.commits import Commits
+from headwater.upstreams.dead_letter_box import DeadLetterBox
 from headwater.upstreams.durables import Durables
 from headwater.upstreams.filtered_lag import FilteredLag
 from headwater.upstreams.holds import UpstreamHolds
@@ -45,6 +48,7 @@ from headwater.upstreams.pending_upstreams import LOOK_NS, PendingUpstreams
 from headwater.upstreams.planning import Planning
 from headwater.upstreams.replicator_jobs import ReplicatorJobs
 from headwater.upstreams.resume_point import Resumption
+from headwater.upstreams.sql_checks import SqlChecks
 from headwater.upstreams.staging import StagingSweep
 from headwater.upstreams.upstream import Upstream, upstreams_of
 from headwater.upstreams.upstream_lag import UpstreamLag
@@ -129,7 +133,9 @@ class Upstreams:
         """Which ranges replicators work on."""
         self._is_single = is_single
         self.jobs = ReplicatorJobs(clock.now_ns)
-        self._commits = Commits(self.of, self._leases, self._holds, self._durables, clock, self.jobs)
+        self._commits = Commits(
+            self.of, self._leases, self._holds, self._durables, clock, self.jobs, DeadLetterBox(domain)
+        )
         self._sweep = StagingSweep(lambda work: work in self._leases.identities)
         self._sids: list[bytes] = []
         """Our subscriptions to the requests of replicators."""
@@ -152,6 +158,9 @@ class Upstreams:
         self._planning = Planning(
             domain, origin, self._observer, resumption, self._durables, self._pending, self._leases, clock
         )
+        self._checks = SqlChecks(self._check_waits, problem)
+        """The SQL that replicators check."""
+        self._domain = domain
         self._tasks = BackgroundTasks()
         self._on_needed = on_needed
         """Called when there is an upstream, so that a replicator is needed."""
@@ -160,9 +169,11 @@ class Upstreams:
         """Answer replicators from now on."""
         plan = plan_subject(self._store_id, self._seat)
         commit = commit_subject(self._store_id, self._seat)
+        check = check_subject(self._store_id, self._seat)
         self._sids = [
             self._connection.subscribe(plan.encode(), _Requests(self._plan_for)),
             self._connection.subscribe(commit.encode(), _Requests(self._commit_for)),
+            self._connection.subscribe(check.encode(), _Requests(self._checked_for)),
         ]
         self._watching = asyncio.create_task(self._watch(), name="watch upstreams")
 
@@ -170,6 +181,7 @@ class Upstreams:
         """Stop answering; commits in progress finish first."""
         for sid in self._sids:
             self._connection.unsubscribe(sid)
+        self._checks.close()
         await self._holds.close()
         await self._durables.close()
         for task in self._tasks:
@@ -209,9 +221,9 @@ class Upstreams:
 
     def on_changed(self, stream: Stream, old: StreamConfig) -> None:
         """Keep the unchanged upstreams with their status, and replace the others."""
-        kept = {(u.source, u.mirrored): u for u in self.of(stream.name)}
+        kept = {(u.source, u.mirrored, u.pipeline, u.problem): u for u in self.of(stream.name)}
         wanted = upstreams_of(stream, stream.config)
-        self._declare(stream, [kept.get((u.source, u.mirrored), u) for u in wanted])
+        self._declare(stream, [kept.get((u.source, u.mirrored, u.pipeline, u.problem), u) for u in wanted])
 
     def on_closed(self, stream: Stream) -> None:
         """Remove the stream's upstreams."""
@@ -286,6 +298,28 @@ class Upstreams:
         if proven is not None:
             self._begin("commit", self._answer_commit(frame[1], proven))
 
+    def _checked_for(self, frame: Frame) -> None:
+        proven = self._proven(frame)
+        if proven is None:
+            return
+        try:
+            self._checks.answered(decode_checked(proven.body))
+        except msgspec.DecodeError as error:
+            logger.warning("cannot decode what a replicator says of SQL: %s", error)
+            return
+        self._connection.publish(frame[1], self._proofs.answer(proven, b""))
+
+    def _check_waits(self) -> None:
+        """Have a replicator running, and answer its request at once."""
+        self._on_needed()
+        self._pending.is_new = True
+        self._pending.grown.set()
+
+    async def require_valid(self, config: StreamConfig) -> None:
+        """Return once Spark accepts the SQL of a config's pipelines; refuse the config otherwise."""
+        configs = {each.name: each for each in self._domain.configs()}
+        await self._checks.require_valid(config, configs.get(config.name), configs.get)
+
     def _proven(self, frame: Frame) -> Proven | None:
         """Return a proven request of a replicator; others are refused and change nothing."""
         if not _is_asked(frame):
@@ -312,7 +346,7 @@ class Upstreams:
             self._pending.is_new = False
             works = await self._planning.plan(request)
             left_s = deadline - asyncio.get_running_loop().time()
-            if works or left_s <= 0:
+            if works or left_s <= 0 or (request.has_sql and self._checks.is_waiting):
                 break
             wait_s = min(left_s, LOOK_NS / 1e9) if any(True for _ in self._pending) else left_s
             try:
@@ -324,7 +358,9 @@ class Upstreams:
                 pass
         self.plans += bool(works)
         self.jobs.planned(request.name, works, self._origin_of)
-        self._connection.publish(reply, self._proofs.answer(proven, encode(Plan(works=tuple(works)))))
+        checks = self._checks.hand_out() if request.has_sql else ()
+        plan = Plan(works=tuple(works), checks=checks)
+        self._connection.publish(reply, self._proofs.answer(proven, encode(plan)))
 
     def _origin_of(self, work: Work) -> str:
         found = (upstream for upstream in self.of(work.target) if upstream.id == work.upstream)

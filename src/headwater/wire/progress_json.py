@@ -45,6 +45,8 @@ def progress_json(progress: Progress) -> Json:
         shown["waiting"] = progress.waiting
     if progress.failures:
         shown["failures"] = progress.failures
+    if progress.is_piped:
+        shown["pipeline"] = {"dead_letters": progress.dead_letters}
     return shown | _gaps_json(progress.gaps)
 
 

@@ -14,9 +14,11 @@ from headwater.cli.client import Caller, client_command
 from headwater.cli.config_editing import DIFFERENT, edited, is_changed
 from headwater.cli.graph import write
 from headwater.cli.render import console, show, show_json
-from headwater.cli.session import Json
-from headwater.cli.stream.config import DEFAULTS, check, config_flags, read_file, with_flags
+from headwater.cli.session import Json, Session
+from headwater.cli.stream.config import check, config_flags, read_file, with_flags
+from headwater.cli.stream.defaults import DEFAULTS
 from headwater.cli.stream.info import info_rows
+from headwater.cli.stream.pipeline_flags import ready_for
 from headwater.cli.stream.questions import STREAM_NAME, ask_name, complete
 from headwater.cli.stream.streams import chosen
 from headwater.errors import SettingsError
@@ -103,7 +105,7 @@ def edit(
     if not is_changed(caller, before, after, dry_run=dry_run):
         return
     if ask.allowed(f"Really edit Stream {which}", force=force):
-        info = caller.run(lambda session: session.request(f"STREAM.UPDATE.{which}", after))
+        info = caller.run(lambda session: _declared(session, f"STREAM.UPDATE.{which}", after))
         _shown(caller, info, f"Stream {which} was updated")
 
 
@@ -130,8 +132,13 @@ def _by_default(config: Json) -> Json:
 
 
 def _create(caller: Caller, config: Json) -> None:
-    info = caller.run(lambda session: session.request(f"STREAM.CREATE.{config['name']}", config))
+    info = caller.run(lambda session: _declared(session, f"STREAM.CREATE.{config['name']}", config))
     _shown(caller, info, f"Stream {config['name']} was created")
+
+
+async def _declared(session: Session, endpoint: str, config: Json) -> Json:
+    """Return the answer to a declaration, which may have to wait for Spark."""
+    return await session.request(endpoint, config, wait=await ready_for(session, config))
 
 
 def _shown(caller: Caller, info: Json, sentence: str) -> None:

@@ -12,25 +12,13 @@ import msgspec
 from headwater.cli.config_editing import read_config
 from headwater.cli.phrases import DURATION, SIZE
 from headwater.cli.session import Json
+from headwater.cli.stream.pipeline_flags import pipeline_flags, with_pipelines
 from headwater.errors import ApiError, SettingsError
 from headwater.wire.stream_json import decode_config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 RETENTIONS = {"limits": "limits", "interest": "interest", "workq": "workqueue", "work": "workqueue"}
-DEFAULTS: Mapping[str, Any] = {
-    "retention": "limits",
-    "storage": "file",
-    "discard": "old",
-    "num_replicas": 1,
-    "max_msgs": -1,
-    "max_msgs_per_subject": -1,
-    "max_bytes": -1,
-    "max_age": 0,
-    "max_msg_size": -1,
-    "max_consumers": -1,
-    "allow_direct": True,
-}
 _WHOLE = click.IntRange(min=-1)
 
 # The key of the config, the flag, and its type: None for text, bool for a pair of flags.
@@ -97,7 +85,7 @@ def config_flags(command: Command) -> Command:
     idle = click.option(
         "--limit-consumer-inactive", type=DURATION, help="Limit of --inactive-threshold for consumers."
     )
-    command = pending(idle(command))
+    command = pipeline_flags(pending(idle(command)))
     command = click.option("--republish-headers", is_flag=True, help="Republish only headers.")(command)
     command = click.option("--ack/--no-ack", default=None, help="Acknowledge publishes.")(command)
     for name, flag, help_text in reversed(_TEXTS):
@@ -135,7 +123,7 @@ def with_flags(config: Json, flags: Mapping[str, Any]) -> Json:
         changed["mirror"] = read_upstream(flags["mirror"], "--mirror")
     _place(changed, flags)
     _rewrite(changed, flags)
-    return changed
+    return with_pipelines(changed, flags)
 
 
 def read_upstream(text: str, flag: str) -> Json:

@@ -11,6 +11,8 @@ from headwater.cli.phrases import duration, limit, moment, number, seen, setting
 from headwater.cli.render import Cell, LabelledRows
 from headwater.cli.session import Json
 from headwater.cli.stream.upstream_progress import progress_lines
+from headwater.errors import SettingsError
+from headwater.model.row_pipeline import KEY, pipelines_in
 
 Lines = list[tuple[str, Cell]]
 
@@ -25,7 +27,7 @@ def info_rows(info: Json) -> LabelledRows:
     rows.section("Metadata").extend(
         (key, value)
         for key, value in sorted((config.get("metadata") or {}).items())
-        if not key.startswith("_nats.")
+        if not key.startswith("_nats.") and key != KEY
     )
     _replication(config, rows.section("Replication"))
     _cluster(info.get("cluster") or {}, rows.section("Cluster Information"))
@@ -111,6 +113,22 @@ def _replication(config: Json, lines: Lines) -> None:
     sources = sorted(config.get("sources") or (), key=lambda source: str(source["name"]))
     if sources:
         lines.append(("Sources", "\n".join(map(_declared, sources))))
+    _pipelines(config, lines)
+
+
+def _pipelines(config: Json, lines: Lines) -> None:
+    try:
+        found = pipelines_in(config.get("metadata"))
+    except SettingsError as error:
+        lines.append(("Row Pipeline", str(error)))
+        return
+    for pipeline in found:
+        lines += _said(
+            ("Row Pipeline", pipeline.source or "every source"),
+            ("Where", pipeline.where),
+            ("Select", pipeline.select),
+            ("Dead Letters", pipeline.dead_letters),
+        )
 
 
 def _declared(upstream: Json) -> str:

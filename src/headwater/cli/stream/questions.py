@@ -8,7 +8,8 @@ from typing import Any
 from headwater.cli import ask
 from headwater.cli.phrases import read_duration, read_moment, read_size
 from headwater.cli.session import Json
-from headwater.cli.stream.config import DEFAULTS, RETENTIONS
+from headwater.cli.stream.config import RETENTIONS
+from headwater.cli.stream.defaults import DEFAULTS
 from headwater.model.names import valid_stream_name
 
 Question = Callable[[], Any]

@@ -85,6 +85,8 @@ def progress_lines(upstream: Json) -> Lines:
     if restarts := progress.get("restarts"):
         said = f"{number(restarts['count'])}, last {moment(restarts['time'])}"
         lines.append(("Origin Re-created", Text(said, "yellow")))
+    if dead := (progress.get("pipeline") or {}).get("dead_letters"):
+        lines.append(("Dead Letters", Text(number(dead), "bold red")))
     if _gap_count(progress):
         lines.append(("Gaps", Text(_gaps(progress), "bold red")))
     return [(label, value) for label, value in lines if value]

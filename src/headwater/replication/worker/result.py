@@ -42,8 +42,20 @@ SUMS_BYTES = 128 << 10
 class Result:
     """Collects messages in ascending sequence; leaving the `with` before the receipt removes its files."""
 
-    def __init__(self, work: Work, *, bucket: TaskBucket | None = None, may_have_ids: bool = True) -> None:
+    def __init__(
+        self,
+        work: Work,
+        *,
+        bucket: TaskBucket | None = None,
+        may_have_ids: bool = True,
+        renumbers: bool = False,
+    ) -> None:
+        """Collect the result of a range; with `renumbers` several messages may have one sequence.
+
+        Files have ascending numbers, so the origin's sequences are only in the headers then.
+        """
         self._work = work
+        self._renumbers = renumbers
         self._may_have_ids = may_have_ids
         self._files = result_files(bucket, work.staging)
         self._stem = f"{quote(work.id, safe='')}-{uuid.uuid4().hex}"
@@ -163,12 +175,13 @@ class Result:
             adopted=() if sums else tuple(self._adopted),
             sums=sums,
             linked_bytes=self._linked_bytes,
+            renumbered=self._renumbers and bool(path),
         )
 
     def _begin(self) -> None:
         if self._open is None:
             stem = f"{self._stem}-{len(self._names)}"
-            self._open = _StagedFile(self._work, self._files, stem, self._may_have_ids)
+            self._open = _StagedFile(self._work, self._files, stem, self._may_have_ids, self._renumbers)
 
     def _end(self) -> None:
         """Finish the file that is being written, if there is one."""
@@ -209,11 +222,13 @@ class Result:
 class _StagedFile:
     """A file being written, with a name that no other attempt at the same range has."""
 
-    def __init__(self, work: Work, files: ResultFiles, stem: str, may_have_ids: bool) -> None:
+    def __init__(
+        self, work: Work, files: ResultFiles, stem: str, may_have_ids: bool, renumbers: bool
+    ) -> None:
         self._files = files
         self._stem = stem
         self._temporary = files.begin(f"{stem}.tmp")
-        self._renumber = work.adoptive and not work.mirrored
+        self._renumber = (work.adoptive and not work.mirrored) or renumbers
         self._started_ns = time.time_ns()
         try:
             self._writer = FileWriter(

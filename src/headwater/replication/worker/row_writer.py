@@ -1,4 +1,4 @@
-"""Writes the results of a pipeline: good ones for the target, failed messages for the stream of dead letters."""
+"""Writes the results of a pipeline for the target, and failed messages for the stream of dead letters."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ class RowWriter:
             work = msgspec.structs.replace(work, adoptive=True)
         self._work = work
         self._rewrite = Rewrite(msgspec.structs.replace(work, filters=(), transforms=()))
-        self._result = Result(work, bucket=bucket, may_have_ids=not self._without_ids)
+        self._result = Result(
+            work, bucket=bucket, may_have_ids=not self._without_ids, renumbers=makes_several
+        )
         self._dead = Result(_dead_work(work, pipeline), bucket=bucket) if pipeline.dead else None
         """The failed messages; None if the range ends before the first one."""
         self._held: list[pa.RecordBatch] = []
@@ -130,7 +132,11 @@ class RowWriter:
         """Return the rows that fail, each with the reason; it is empty if only Spark knows it."""
         found = batch.column("__fault")
         faults = {row: text_of(found[row].as_py()) for row in np.flatnonzero(found.is_valid()).tolist()}
-        faults |= {row: f"its messages have more than {OUTPUT_BYTES >> 20} MiB" for row in range(batch.num_rows) if over}
+        faults |= {
+            row: f"its messages have more than {OUTPUT_BYTES >> 20} MiB"
+            for row in range(batch.num_rows)
+            if over
+        }
         checks: list[dict[int, str]] = []
         if "subject" in self._columns:
             checks.append(_subject_faults(batch))
@@ -167,7 +173,9 @@ class RowWriter:
             if seq in letters:
                 continue
             sample = _message(batch, self._first_of(batch, row))
-            letters[seq] = DeadLetter(seq, sample.ts, sample.origin, sample.headers, sample.payload, faults[row])
+            letters[seq] = DeadLetter(
+                seq, sample.ts, sample.origin, sample.headers, sample.payload, faults[row]
+            )
             if not faults[row]:
                 self._sample(sample)
         assert self._dead is not None

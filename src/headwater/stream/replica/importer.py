@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -81,6 +82,7 @@ class Importer:
         for piece, rollup in self._pieces(copied):
             room = self._room(piece)
             if room < len(piece):
+                room = _first_of(piece, room)
                 through = piece.seq_list[room - 1] if room else 0
                 piece, rollup = _rows(piece, range(room)), b""
             if len(piece):
@@ -254,7 +256,16 @@ def _pieces(run: OfferedRun) -> list[OfferedRun]:
     step = max(1, count * BATCH_BYTES // max(run.payload_bytes, BATCH_BYTES))
     if count <= step:
         return [run] if count else []
-    return [_rows(run, range(start, min(start + step, count))) for start in range(0, count, step)]
+    # A cursor is for whole messages of the origin: those that one of them became stay together.
+    cuts = sorted({_first_of(run, start) for start in range(0, count, step)} | {count})
+    return [_rows(run, range(start, stop)) for start, stop in pairwise(cuts)]
+
+
+def _first_of(run: OfferedRun, row: int) -> int:
+    """Return the first row that came from the same message of the origin as this one."""
+    while 0 < row < len(run) and run.seq_list[row] == run.seq_list[row - 1]:
+        row -= 1
+    return row
 
 
 def _rows(run: OfferedRun, rows: Sequence[int]) -> OfferedRun:
