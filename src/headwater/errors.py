@@ -56,9 +56,12 @@ Error
 │   Replication and Spark
 ├── CheckpointError             a pipeline's checkpoint does not fit [spark.pipelines.checkpoint]
 ├── DataLossError               messages are gone before a query read them [spark.offset]
+├── DeadLetterError             dead letters cannot be stored [upstreams.dead_letter_box]
 ├── EngineUnreachableError             the engine does not answer the replicator [replication.exchange]
 ├── GoneError                   a file was replaced after the read was planned [spark.range_reader]
 ├── RefusedSqlError             SQL that a pipeline may not have [spark.pipelines.sql_check]
+├── PipelineError               a row pipeline cannot run [upstreams.work_pipelines]
+├── RowSqlError                 the SQL of a row pipeline is refused [replication.row_sql]
 ├── SinkError                   the engine refuses a bulk write [spark.bulk_client]
 ├── SparkLostError              the Spark session has ended [replication.spark]
 ├── SparkMissingError           Spark or Java is not installed [replication.spark]

@@ -98,7 +98,9 @@ def test_one_message_becomes_several_none_or_one(cluster: SparkCluster) -> None:
         ("explode(map('k', 'v')) AS (subject, data)", [(1, b"v"), (2, b"v")]),
     ],
 )
-def test_generators(cluster: SparkCluster, select: str, found: list[tuple[int, bytes]] | None) -> None:
+def test_each_generator_makes_messages(
+    cluster: SparkCluster, select: str, found: list[tuple[int, bytes]] | None
+) -> None:
     messages = [order(1, items=[{"sku": "a"}, {"sku": "b"}]), order(2)]
     receipt = run(cluster, piped(messages, select=select, dead=None))
     if found is None:

@@ -35,7 +35,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_receipt = msgspec.msgpack.Decoder(Receipt).decode
 _decode_samples = msgspec.msgpack.Decoder(list[RowSample]).decode
 Sql = tuple[str, str, str, bool]
-Mapping = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+ArrowMap = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class RowJobs:
@@ -111,7 +111,7 @@ class RowJobs:
             return self._session
 
 
-def _mapped(frame: DataFrame, mapping: Mapping, schema: str) -> DataFrame:
+def _mapped(frame: DataFrame, mapping: ArrowMap, schema: str) -> DataFrame:
     """Return `mapInArrow`, which asks for pandas and does not use it."""
     function = UserDefinedFunction(mapping, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     called: Any = function(*(frame[name] for name in frame.columns))

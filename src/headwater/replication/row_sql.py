@@ -150,6 +150,7 @@ class Selected:
     def __init__(self, frame: DataFrame, chosen: DataFrame, *, mirrored: bool) -> None:
         plan: Any = chosen._jdf.queryExecution().analyzed()
         self.generated: Generated | None = None
+        """None if a message becomes one at the most."""
         if _simple(plan) == "Project" and _simple(plan.child()) == "Generate":
             self.generated = Generated(plan.child())
             if mirrored:
@@ -165,6 +166,7 @@ class Selected:
                 "select: only expressions over one message are allowed, no aggregates or windows"
             )
         self.columns: dict[str, Any] = {}
+        """The resolved expression of each column, by its name."""
         for each in _items(plan.projectList()):
             name = str(each.name()).lower()
             kind = str(each.dataType().simpleString())

@@ -226,3 +226,27 @@ async def test_a_sealed_stream_takes_nothing_in(target: Target, mirrored: bool) 
             await stream.replica.take("up", b"", copied([1]), cursor_at, 1, mirrored=mirrored)
         assert refused.value.err_code == 10109
         assert (await stream.reading.state()).messages == 0
+
+
+async def test_what_one_message_of_the_origin_became_is_never_divided(target: Target) -> None:
+    seqs = [seq for seq in range(1, 3_000) for _ in range(seq % 4)]
+    large = copied(seqs, [build([(b"A", b"x" * 200)])] * len(seqs))
+    moved: list[bytes] = []
+    async for stream in target.opened(StreamConfig(name="T")):
+
+        def cursor_of(seq: int) -> bytes:
+            moved.append(cursor_at(seq))
+            return cursor_at(seq)
+
+        await stream.replica.take("up", b"", large, cursor_of, 3_000, mirrored=False)
+        assert len(set(moved)) > 2
+        assert (await stream.reading.state()).messages == len(seqs)
+    config = StreamConfig(name="U", max_msgs=4, discard=Discard.NEW)
+    async for stream in target.opened(config):
+        before = (await stream.reading.state()).messages
+        assert await stream.replica.take("v", b"", copied([5, 5, 5, 6, 6]), cursor_at, 9, mirrored=False) in (
+            0,
+            3,
+        )
+        assert stream.replica.cursor("v") in (b"", cursor_at(5))
+        assert (await stream.reading.state()).messages - before in (0, 3)
