@@ -37,6 +37,8 @@ SELECT = (
     "explode(transform(data.items, i -> concat(data.n DIV int(data.by), ' ', i))) AS data, 'out' AS subject"
 )
 ROUND_S = 240
+SPARK_S = 300
+"""So long that it matters only when something is broken."""
 
 
 class Shop:
@@ -47,6 +49,7 @@ class Shop:
         self.engine = running
         self.replicator = copying
         self.sent: list[dict[str, Any]] = []
+        self._client: Client | None = None
 
     async def client(self) -> Client:
         return await nats.connect(self.url)
@@ -83,10 +86,11 @@ class Shop:
     async def _send(self, data: bytes, message_id: str) -> None:
         for _ in range(600):
             with suppress(nats.errors.Error, OSError, TimeoutError, asyncio.TimeoutError):
-                client = getattr(self, "_client", None)
-                if client is None or not client.is_connected:
-                    client = self._client = await self.client()
-                answer = await client.request("orders", data, timeout=5, headers={"Nats-Msg-Id": message_id})
+                if self._client is None or not self._client.is_connected:
+                    self._client = await self.client()
+                answer = await self._client.request(
+                    "orders", data, timeout=5, headers={"Nats-Msg-Id": message_id}
+                )
                 if "error" not in json.loads(answer.data):
                     return
             self._client = None
@@ -173,6 +177,7 @@ async def test_every_result_and_every_dead_letter_is_stored_once(tmp_path: Path)
             server.client_url, tmp_path / "replicator.log", *options, store_id=store_id_of(running.store)
         ) as copying:
             shop = Shop(server.client_url, running, copying)
+            await until(lambda: "Spark is running" in copying.log, "Spark runs", patience_s=SPARK_S)
             await shop.declare()
             await shop.publish(20, 10, chance)
             for number in range(ROUNDS):

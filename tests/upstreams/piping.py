@@ -70,7 +70,7 @@ class Piper(Copier):
     """A copier that runs and checks pipelines."""
 
     has_sql = True
-    check: Callable[[SqlCheck], str] = staticmethod(lambda check: "")  # type: ignore[assignment]
+    check: Callable[[SqlCheck], str] = staticmethod(lambda check: "")
 
     async def plan(self) -> Plan:
         request = encode(PlanRequest(name="piper", slots=self.slots, has_sql=self.has_sql))

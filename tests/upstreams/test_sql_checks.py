@@ -32,7 +32,7 @@ async def test_bad_sql_is_refused_and_good_sql_is_checked_once_with_the_origin_s
             asked.append(check)
             return "where: no such column" if check.where == "bad" else ""
 
-        piper.check = check  # type: ignore[method-assign]
+        piper.check = check
         answer = await piper.declare(door, "T", where="bad")
         assert answer["error"]["description"] == "row pipeline: where: no such column"
         assert door.domain.find("T") is None

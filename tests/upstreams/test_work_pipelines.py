@@ -12,8 +12,8 @@ from headwater.model.stream import StreamConfig
 from headwater.upstreams.work_pipelines import OLD_REPLICATOR, payload_fields
 from upstreams.piping import piping
 
-FIRST = {"type": "object", "properties": {"a b": {"type": "integer"}}}
-SECOND = {"type": "object", "properties": {"c": {"type": "string"}}}
+FIRST: dict[str, object] = {"type": "object", "properties": {"a b": {"type": "integer"}}}
+SECOND: dict[str, object] = {"type": "object", "properties": {"c": {"type": "string"}}}
 
 
 def with_schema(name: str, schema: dict[str, object]) -> StreamConfig:
