@@ -26,7 +26,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-sink bench-scan bench-replication serve dist chart docs docs-pages screenshots java-check clean
+.PHONY: help install check format test test-demo test-nats-cli test-older-servers test-rounds test-simulation test-slow demo bench bench-publish bench-journal bench-bucket bench-replay bench-fetch bench-stan bench-sink bench-scan bench-pipelines bench-replication serve dist chart docs docs-pages screenshots java-check clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ bench-sink: install java-check ## rows of Spark into a stream: the sink beside n
 
 bench-scan: install java-check ## Spark on a stream beside Spark on the bare Parquet files: ARGS="--scale 0.1"
 	$(BIN)/python -m bench.scan $(ARGS)
+
+bench-pipelines: install java-check ## row pipelines beside a nats.py consumer; ARGS="--streaming" adds Structured Streaming
+	$(BIN)/python -m bench.pipelines $(ARGS)
 
 bench-fetch: install ## fetching with acknowledgements alone
 	$(BIN)/python -m bench.fetch $(ARGS)
