@@ -39,6 +39,8 @@ PAGES = {
     "docs/guides/three-copies.md": "host-2 has 100 orders",
     "docs/guides/fail-over-drill.md": "Messages: 300",
     "docs/guides/runbooks.md": "Messages: 1,325",
+    "examples/sensors/README.md": "daily.roof",
+    "examples/backfill/README.md": "1000 messages, the last one: 1000",
 }
 """Pages whose blocks are run, and words that must be in what they print."""
 BUCKET = "docs/guides/tables-in-a-bucket.md"

@@ -25,7 +25,11 @@ def test_the_page_about_buckets_can_be_followed_with_a_real_s3_server(
 
 
 def test_no_page_with_blocks_to_run_is_left_out() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+    pages = [
+        ROOT / "README.md",
+        *sorted((ROOT / "docs" / "guides").glob("*.md")),
+        *sorted((ROOT / "examples").rglob("README.md")),
+    ]
     runnable = {str(page.relative_to(ROOT)) for page in pages if blocks(page)}
     assert runnable == set(PAGES)
 
