@@ -75,6 +75,10 @@ test-nats-cli: install java-check ## the real nats command line does what the tr
 test-older-servers: install java-check ## older nats-servers as origins and as transport: OLDER_SERVERS=folder with <version>/nats-server
 	TEST_OLDER_SERVERS=$(OLDER_SERVERS) $(BIN)/pytest -q -rs tests/interop/test_older_servers.py $(ARGS)
 
+.PHONY: test-spark-packages
+test-spark-packages: install java-check ## Avro, Protobuf and Delta on Spark: needs Maven, which has the packages; skips say what it lacks
+	TEST_SPARK_PACKAGES=1 $(BIN)/pytest -q -rs tests/on_spark/test_spark_packages.py $(ARGS)
+
 demo: install ## tell the whole story: sources, a mirror, a kill, a question for Spark; without Java, streams alone
 	@$(BIN)/python -m demo.story $(ARGS) || test $$? -eq 3  # 3: without Java, which the story says
 
