@@ -9,6 +9,7 @@ import pytest
 from breakable_objects import BreakableObjects, LaxObjects, ObjectFault
 from headwater.journal.head_journal import JournalError, PositionTakenError
 from headwater.journal.object_journal import ObjectJournal
+from headwater.objects.objects import ObjectInfo
 from headwater.objects.preflight import UnfitBucketError
 from journals import folder
 
@@ -38,6 +39,27 @@ def test_a_late_append_is_found_at_its_position(tmp_path: Path) -> None:
     assert journal.get(1) == b"x"
     with pytest.raises(PositionTakenError):
         journal.append(1, b"x")
+    journal.close()
+
+
+class RacingObjects(BreakableObjects):
+    """Objects to which an owner appends a record whenever somebody looks for one that is there."""
+
+    def head(self, key: str) -> ObjectInfo:
+        found = super().head(key)
+        folder, _, number = key.rpartition("/")
+        self.put(f"{folder}/{int(number) + 1:020d}", b"x")
+        return found
+
+
+def test_a_standby_finds_a_newer_record_of_an_owner_that_appends_as_fast_as_it_looks(tmp_path: Path) -> None:
+    objects = RacingObjects(folder(tmp_path / "journal"))
+    journal = ObjectJournal(objects)
+    for position in (1, 2):
+        journal.append(position, b"x")
+    last = journal.last(1)
+    assert last > 2
+    assert journal.get(last) is not None
     journal.close()
 
 

@@ -88,7 +88,10 @@ class HeadJournal(Protocol):
         ...
 
     def last(self, known: int = 0) -> int:
-        """Return the highest position, 0 if nothing was ever appended; `known` is one that was reached."""
+        """Return the highest position, 0 if nothing was ever appended; `known` is one that was reached.
+
+        While another engine appends, it may be one that was the highest a moment ago.
+        """
         ...
 
     def read(self, first: int, last: int) -> Iterator[bytes]:

@@ -19,6 +19,8 @@ COPIES = 1
 READERS = 16
 _AWAY = frozenset({Problem.UNREACHABLE, Problem.THROTTLED, Problem.FAILED})
 """Problems that may pass, so that opening is tried again."""
+WALKED = 64
+"""How many records are looked for one by one behind a known one."""
 EXAMINED = 64
 """How many records of earlier engines a trim reads at most to see what they are."""
 
@@ -70,14 +72,20 @@ class ObjectJournal:
             raise self._error("read", error) from error
 
     def last(self, known: int = 0) -> int:
+        found = known or self._listed()
+        # A listing may lack the newest objects.
+        for _ in range(WALKED):
+            if not self._exists(found + 1):
+                return found
+            found += 1
+        # The owner may append as fast as we look. Who takes this for the last position fails to append.
+        return max(found, self._listed())
+
+    def _listed(self) -> int:
         try:
-            found = known or max(self._positions(), default=0)
+            return max(self._positions(), default=0)
         except ObjectError as error:
             raise self._error("list", error) from error
-        # A listing may lack the newest objects.
-        while self._exists(found + 1):
-            found += 1
-        return found
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
         self._read_from = first
