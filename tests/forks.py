@@ -128,7 +128,7 @@ class Forks:
             "Polars starts threads, which a fork does not copy: import it in tests"
         )
         assert threading.active_count() == 1, f"a module started threads: {threading.enumerate()}"
-        units = parts(session.items, session.config.rootpath / "tests")
+        units = parts(session.items)
         queue = Queue(len(units))
         base = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from unittest.mock import Mock
 
-from workers import FIRST, TOGETHER, parts, rank
+from workers import FIRST, SPARK, parts, rank
 
 TESTS = Path(__file__).parent
 
@@ -30,8 +30,9 @@ def test_every_place_in_the_order_is_a_module_or_a_folder() -> None:
 
 
 def test_all_modules_that_share_a_spark_are_one_part() -> None:
-    folder = TESTS / "on_spark"
-    shares = sorted(path for path in folder.glob("test_*.py") if "cluster: SparkCluster" in path.read_text())
-    assert [path.relative_to(TESTS).as_posix() for path in shares] == list(TOGETHER[0])
-    alone, first, second = (Mock(path=TESTS / name) for name in ("test_a.py", *TOGETHER[0][:2]))
-    assert parts([first, alone, second], TESTS) == [[first, second], [alone]]
+    def test(module: str, *fixtures: str) -> Mock:
+        return Mock(path=TESTS / module, fixturenames=[*fixtures])
+
+    first, also, alone = test("test_a.py", SPARK), test("test_a.py"), test("test_b.py")
+    second = test("test_c.py", "tmp_path", SPARK)
+    assert parts([first, also, alone, second]) == [[first, also, second], [alone]]

@@ -2,8 +2,8 @@
 
 The tests of one module run in one worker, one after the other, so that they share a server, a site or a
 Spark. Modules start in the order of `FIRST`: what takes longest begins first, so that no worker is left with
-it at the end. Modules of a line of `TOGETHER` share what the session sets up: a Spark for each of them would
-cost ten seconds of CPU time and a gigabyte.
+it at the end. Modules that use the `cluster` of `on_spark/conftest.py` are one part: a Spark for each of them
+would cost ten seconds of CPU time and a gigabyte.
 """
 
 from __future__ import annotations
@@ -56,25 +56,16 @@ FIRST = (
 """Modules by the start of their path, longest first; all others come after them."""
 
 
-TOGETHER = (
-    (
-        "on_spark/test_data_source.py",
-        "on_spark/test_decoding.py",
-        "on_spark/test_jobs.py",
-        "on_spark/test_sink.py",
-        "on_spark/test_sql.py",
-    ),
-)
-"""Modules that one worker runs in a row."""
+SPARK = "cluster"
+"""The fixture of a Spark that modules share: one worker runs all of them in a row."""
 
 
-def parts(items: Sequence[pytest.Item], root: Path) -> list[list[pytest.Item]]:
+def parts(items: Sequence[pytest.Item]) -> list[list[pytest.Item]]:
     """Return the tests as the parts that workers take, in the order of starting."""
-    shared = {module: group[0] for group in TOGETHER for module in group}
+    on_spark = {item.path for item in items if SPARK in getattr(item, "fixturenames", ())}
     found: dict[str, list[pytest.Item]] = {}
     for item in items:
-        module = _below(item.path, root)
-        found.setdefault(shared.get(module, str(item.path)), []).append(item)
+        found.setdefault(SPARK if item.path in on_spark else str(item.path), []).append(item)
     return list(found.values())
 
 
