@@ -28,6 +28,7 @@ PAGES = {
     "README.md": "ARCHIVE",
     "docs/guides/replicate.md": "BACKUP",
     "docs/guides/query.md": "orders.eu",
+    "docs/guides/pipelines.md": '{"minute":"10:00","orders":3}',
     "docs/guides/python.md": "BACKUP holds 3 messages; it is live and has 0 gaps",
     "docs/guides/migrate.md": "orders~eu",
     "docs/guides/doors.md": "Duplicate: true",

@@ -74,15 +74,16 @@ def check_streams(request: PipelineRequest, inputs: Sequence[str], find: FindCon
                 f"stream {name!r} has retention {config.retention.value}: reading would remove its messages. "
                 "Source it into a stream with retention limits, and read that one"
             )
-    _check_target(request, inputs, find)
+    check_target(request, find)
+    if request.target in inputs:
+        raise PipelineRequestError(f"stream {request.target!r} cannot be both read and written")
 
 
-def _check_target(request: PipelineRequest, inputs: Sequence[str], find: FindConfig) -> None:
+def check_target(request: PipelineRequest, find: FindConfig) -> None:
+    """Raise if the results cannot be written to the target."""
     target = find(request.target)
     if target is None:
         raise PipelineRequestError(f"there is no stream {request.target!r} to write to: create it first")
-    if request.target in inputs:
-        raise PipelineRequestError(f"stream {request.target!r} cannot be both read and written")
     if target.mirror is not None or target.sealed:
         raise PipelineRequestError(f"stream {request.target!r} is a mirror or sealed: it takes no messages")
     if request.subject and not valid_literal(request.subject):

@@ -27,7 +27,13 @@ from headwater.errors import ApiError, Error, api_error
 from headwater.model.stream import StreamConfig
 from headwater.model.times import format_time
 from headwater.pipelines.declared_pipelines import DeclaredPipelines
-from headwater.pipelines.pipeline_rules import MOST_PIPELINES, check_name, check_request, check_streams
+from headwater.pipelines.pipeline_rules import (
+    MOST_PIPELINES,
+    check_name,
+    check_request,
+    check_streams,
+    check_target,
+)
 from headwater.pipelines.pipeline_status import InputEnd, PipelineStatus, status_of
 from headwater.pipelines.runner_link import RunnerLink
 from headwater.spark.pipelines.checkpoint import PipelineCheckpoint
@@ -171,6 +177,7 @@ class Pipelines:
             return self._same(known, request)
         if len(self._declared) >= MOST_PIPELINES:
             raise PipelineRequestError(f"the account has {MOST_PIPELINES} pipelines, and may not have more")
+        check_target(request, self._config)
         if request.inputs:
             check_streams(request, request.inputs, self._config)
         wanted = Pipeline(
