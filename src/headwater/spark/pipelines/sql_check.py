@@ -92,7 +92,7 @@ class CheckedSql:
 
     text: str
     inputs: tuple[str, ...]
-    """The streams that it names, in order."""
+    """The streams that it reads, in the order of their names."""
 
 
 def checked_sql(session: Any, sql: str) -> CheckedSql:
@@ -103,7 +103,7 @@ def checked_sql(session: Any, sql: str) -> CheckedSql:
         raise RefusedSqlError(message_of(error)) from None
     walk = _Walk(session)
     walk.plan(plan)
-    return CheckedSql(sql, tuple(dict.fromkeys(name for name in walk.relations if name not in walk.named)))
+    return CheckedSql(sql, tuple(sorted(set(walk.relations) - walk.named)))
 
 
 def message_of(error: Exception) -> str:
