@@ -101,7 +101,7 @@ class PipelineSite:
         """Return the subject and the payload of every message of a stream."""
         info = await self.js.stream_info(stream)
         found = []
-        for seq in range(info.state.first_seq, info.state.last_seq + 1):
+        for seq in range(max(info.state.first_seq, 1), info.state.last_seq + 1):
             each = await self.js.get_msg(stream, seq)
             found.append((str(each.subject), (each.data or b"").decode()))
         return found
