@@ -61,6 +61,7 @@ def test_a_clock_that_was_set_back_does_not_make_a_new_record_the_oldest() -> No
         ("ORDERS > >", Written(1, 2, 3).encode()),
         (record_name("q", once=False), b""),
         (record_name("q", once=False), b"\xff"),
+        (record_name("q", once=False), b"\xa1\xff"),
         (record_name("q" * 500, once=False), Written(1, 2, 3).encode()),
         (record_name("é", once=True), Written(1, 2, 3).encode()),
     ],

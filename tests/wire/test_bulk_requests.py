@@ -76,3 +76,11 @@ def test_bytes_of_anything_else_are_refused() -> None:
     for decode in (decode_commit, decode_abort):
         with pytest.raises(BulkRequestError):
             decode(b"[" * 100_000)
+
+
+def test_text_that_is_not_utf_8_is_refused() -> None:
+    chunk = encode_chunk(PartChunk(VERSION, "w~~~", "p", 0, True, b""))
+    with pytest.raises(BulkRequestError, match="cannot decode"):
+        decode_chunk(chunk.replace(b"~~~", b"\xff\xfe\xfd"))
+    with pytest.raises(BulkRequestError, match="cannot decode"):
+        decode_abort(b'{"version": 1, "write": "\xff"}')

@@ -98,7 +98,7 @@ def decode(data: bytes) -> Change:
     """Return the change that the bytes encode."""
     try:
         change = _DECODER.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UnknownChangeError(f"cannot decode stored consumer state: {error}") from None
     if change.version != VERSION:
         raise UnknownChangeError(f"stored consumer state has version {change.version}, not {VERSION}")

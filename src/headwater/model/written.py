@@ -69,7 +69,7 @@ def checked(records: Mapping[str, bytes]) -> dict[str, bytes]:
     for name, encoded in records.items():
         try:
             known = is_record(name) and len(name) <= MOST_NAME and Written.decode(encoded)
-        except (msgspec.MsgspecError, Error):
+        except (msgspec.MsgspecError, UnicodeDecodeError, Error):
             known = None
         if not known or not name.isascii():
             raise Error(f"{name[:MOST_NAME]!r} is not the record of a query")

@@ -120,7 +120,7 @@ def decode_last(body: bytes) -> BulkLast:
 def _decoded(decoder: msgspec.msgpack.Decoder[T] | msgspec.json.Decoder[T], body: bytes) -> T:
     try:
         found = decoder.decode(body)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BulkRequestError(f"cannot decode the request: {error}") from None
     if found.version != VERSION:
         raise BulkRequestError(f"a request of version {found.version}, this engine answers {VERSION}")
