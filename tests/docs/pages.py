@@ -41,6 +41,8 @@ PAGES = {
     "docs/guides/fail-over-drill.md": "Messages: 300",
     "docs/guides/runbooks.md": "Messages: 1,325",
     "examples/sensors/README.md": "daily.roof",
+    "examples/clicks/README.md": "60,630.0",
+    "examples/enrichment/README.md": "Ada,20\nGrace,10",
     "examples/backfill/README.md": "1000 messages, the last one: 1000",
 }
 """Pages whose blocks are run, and words that must be in what they print."""
