@@ -34,7 +34,7 @@ live((view) => {
     tile("subjects", number(state.num_subjects)),
     tile("deleted", number(state.num_deleted || 0)),
     tile("consumers", number(state.consumer_count)),
-    tile("last message", moment(state.last_ts)),
+    tile("last message", moment(state.last_ts).replaceAll("-", "\u2011")),
   );
   at("plots").replaceChildren(
     plot("Messages a second", [{ points: view.plots.rate }], rate),
