@@ -42,7 +42,7 @@ SPARK_S = 300
 
 
 class Shop:
-    """A stream of orders, and two that copy it through pipelines: one adopts files, one obeys limits."""
+    """A stream of orders, and two that copy it through pipelines, one of them with a limit per subject."""
 
     def __init__(self, url: str, running: RunningEngine, copying: RunningReplicator) -> None:
         self.url = url
