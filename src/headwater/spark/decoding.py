@@ -7,6 +7,8 @@ Column `data` becomes the decoded value. Column `_corrupt` holds the payload of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,8 @@ def _avro(frame: DataFrame, schema: PayloadSchema, column: str) -> DataFrame:
     if schema == INFER or not isinstance(schema, str):
         raise SettingsError("avro needs its schema as JSON text")
     value = _packaged("avro", lambda: from_avro(F.col(column), schema, {"mode": "PERMISSIVE"}), frame)
-    return _replaced(frame, column, value, value.isNull())
+    is_corrupt = _is_empty(frame, value)
+    return _replaced(frame, column, F.when(~is_corrupt, value), is_corrupt)
 
 
 def _protobuf(frame: DataFrame, schema: PayloadSchema, column: str) -> DataFrame:
@@ -91,7 +94,18 @@ def _protobuf(frame: DataFrame, schema: PayloadSchema, column: str) -> DataFrame
         raise SettingsError(f"there is no descriptor file {file}")
     options = {"mode": "PERMISSIVE"}
     value = _packaged("protobuf", lambda: from_protobuf(F.col(column), message, file, options), frame)
-    return _replaced(frame, column, value, value.isNull())
+    # A message without fields has no bytes.
+    is_corrupt = _is_empty(frame, value) & (F.length(column) > 0)
+    return _replaced(frame, column, F.when(~is_corrupt, value), is_corrupt)
+
+
+def _is_empty(frame: DataFrame, value: Column) -> Column:
+    """Return whether a value has nothing: for what it cannot read, Spark returns a record of nulls."""
+    kind = frame.select(value.alias("value")).schema["value"].dataType
+    empty = value.isNull()
+    if isinstance(kind, StructType) and kind.fields:
+        empty = empty | reduce(and_, (value.getField(name).isNull() for name in kind.names))
+    return empty
 
 
 def _packaged(name: str, make: Callable[[], Column], frame: DataFrame) -> Column:
