@@ -66,7 +66,10 @@ async def test_nothing_is_lost_or_repeated_when_processes_are_killed(tmp_path: P
             for number in range(rounds(2)):
                 first = number * PER_ROUND
                 await site.publish("numbers.x", *({"n": n} for n in range(first, first + PER_ROUND)))
-                await asyncio.sleep(rng.uniform(0.0, 6.0))
+                if rng.random() < 0.7:
+                    # Else it may be killed before Spark has started.
+                    await site.has("COPY", first + 1)
+                await asyncio.sleep(rng.uniform(0.0, 2.0))
                 victims = rng.choice(("runner", "engine", "both"))
                 print(f"round {number}: kill {victims}; {await site.count('COPY')} copied")
                 await kill(site, victims)
