@@ -117,3 +117,9 @@ def test_no_bytes_make_it_raise(junk: bytes) -> None:
         headers.remove(raw, b"A")
         headers.remove_prefix(raw, b"A")
         assert headers.get(headers.add(raw, b"Zz", b"1"), b"Zz") == b"1"
+
+
+def test_the_headers_of_a_map_have_all_values_as_text() -> None:
+    assert headers.text_pairs(BLOCK) == [("A", ["1", "2"]), ("Nats-Msg-Id", ["x y"])]
+    assert headers.text_pairs(b"NATS/1.0\r\nA: \xff\r\n\r\n") == [("A", ["�"])]
+    assert headers.text_pairs(None) is None

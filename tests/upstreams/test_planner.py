@@ -320,7 +320,7 @@ async def test_however_many_slots_there_are_a_plan_fits_a_message(
     every = await plan_local(source, origin, extent, 1, 1000)
     assert every[-1].stop_seq == 120
     limit = sum(work.exchange_bytes for work in every) // 3
-    monkeypatch.setattr("headwater.upstreams.planner.EXCHANGE_BYTES", limit)
+    monkeypatch.setattr("headwater.replication.work.EXCHANGE_BYTES", limit)
     start, seen = 1, 0
     while start <= 120:
         works = await plan_local(source, origin, extent, start, 1000)
@@ -329,5 +329,5 @@ async def test_however_many_slots_there_are_a_plan_fits_a_message(
         assert len(encode(Plan(works=tuple(works)))) <= limit
         start, seen = works[-1].stop_seq + 1, seen + 1
     assert seen >= 3
-    monkeypatch.setattr("headwater.upstreams.planner.EXCHANGE_BYTES", 1)
+    monkeypatch.setattr("headwater.replication.work.EXCHANGE_BYTES", 1)
     assert len(await plan_local(source, origin, extent, 1, 1000)) == 1

@@ -81,6 +81,16 @@ def to_dict(raw: bytes) -> dict[bytes, list[bytes]] | None:
     return values
 
 
+def text_pairs(raw: bytes | None) -> list[tuple[str, list[str]]] | None:
+    """Return a header block as the pairs of a map, None without one; invalid UTF-8 becomes U+FFFD."""
+    if not raw:
+        return None
+    return [
+        (name.decode(errors="replace"), [value.decode(errors="replace") for value in values])
+        for name, values in (to_dict(raw) or {}).items()
+    ]
+
+
 def status(raw: bytes) -> HeaderStatus | None:
     """Return the status of the first line, or None when it has none."""
     line = raw[: raw.find(b"\r\n")] if b"\r\n" in raw else b""

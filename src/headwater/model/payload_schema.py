@@ -45,7 +45,7 @@ class PayloadType:
         if self.item is not None:
             return f"ARRAY<{self.item.spark()}>"
         if self.kind == "object":
-            return "STRUCT<" + ", ".join(f"{_quoted(name)}: {t.spark()}" for name, t in self.fields) + ">"
+            return "STRUCT<" + ", ".join(f"{quoted(name)}: {t.spark()}" for name, t in self.fields) + ">"
         return _SPARK[self.kind]
 
     def duckdb(self) -> Any:
@@ -63,6 +63,11 @@ def type_of(schema: Any) -> PayloadType:
     if found.kind != "object":
         raise SettingsError('the JSON Schema must have "type": "object" and at least one property')
     return found
+
+
+def spark_fields(schema: Any) -> str:
+    """Return the fields of a payload that a JSON Schema describes as Spark's DDL."""
+    return ", ".join(f"{quoted(name)} {kind.spark()}" for name, kind in type_of(schema).fields)
 
 
 def stored(schema: Any) -> str:
@@ -130,5 +135,6 @@ def _referred(reference: Any, root: Any) -> Any:
     return found
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name as Spark SQL writes an identifier."""
     return "`" + name.replace("`", "``") + "`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -296,6 +296,18 @@ LEAST_LINKED_BYTES = INLINE_BYTES
 """The least size of a file that a source hard-links; smaller ones are merged with their neighbours."""
 EXCHANGE_BYTES = 768 << 10
 """The most bytes of a plan or a list of receipts, so that every nats-server accepts it as one message."""
+
+
+def exchangeable(works: Iterable[Work]) -> list[Work]:
+    """Return the first ranges, as many as a plan has room for, and at least one."""
+    chosen: list[Work] = []
+    size = 0
+    for work in works:
+        size += work.exchange_bytes
+        if chosen and size > EXCHANGE_BYTES:
+            break
+        chosen.append(work)
+    return chosen
 
 
 def plan_subject(store_id: str, seat: str = "") -> str:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from headwater.errors import SettingsError
-from headwater.model.payload_schema import type_of
+from headwater.model.payload_schema import quoted, spark_fields
 
 CORRUPT = "_corrupt"
 INFER = "infer"
@@ -160,15 +160,11 @@ def _inferred(frame: DataFrame, column: str) -> str:
 def _ddl(schema: PayloadSchema) -> str:
     """Return the fields of a schema as DDL."""
     if isinstance(schema, DataType):
-        return ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in schema.fields)
+        return ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in schema.fields)
     if isinstance(schema, Mapping):
-        return ", ".join(f"{_quoted(name)} {kind.spark()}" for name, kind in type_of(schema).fields)
+        return spark_fields(schema)
     return schema
 
 
 def _marked(ddl: str) -> str:
     return f"{ddl}, {_INSIDE} STRING"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

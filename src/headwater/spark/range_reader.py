@@ -189,16 +189,5 @@ def _column(rows: pa.Table, name: str) -> pa.ChunkedArray | pa.Array:
     if name == "headers" and column.null_count == len(column):
         return pa.nulls(len(column), HEADERS)
     if name == "headers":
-        return pa.array([_headers(raw) for raw in column.to_pylist()], HEADERS)
+        return pa.array([header_block.text_pairs(raw) for raw in column.to_pylist()], HEADERS)
     return column.cast(COLUMNS.field(name).type)
-
-
-def _headers(raw: bytes | None) -> list[tuple[str, list[str]]] | None:
-    """Return a header block as the pairs of a map; invalid UTF-8 becomes U+FFFD."""
-    if not raw:
-        return None
-    parsed = header_block.to_dict(raw) or {}
-    return [
-        (name.decode(errors="replace"), [value.decode(errors="replace") for value in values])
-        for name, values in parsed.items()
-    ]

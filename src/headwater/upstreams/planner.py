@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile, zip_longest
 
@@ -16,12 +16,12 @@ from headwater.model.gaps import RETENTION
 from headwater.model.unique import unique_id
 from headwater.replication import handover
 from headwater.replication.work import (
-    EXCHANGE_BYTES,
     LEAST_LINKED_BYTES,
     FileRange,
     NatsOrigin,
     TablesPlace,
     Work,
+    exchangeable,
 )
 from headwater.stream.stream import Stream
 from headwater.table.datafile import DataFile
@@ -112,7 +112,7 @@ async def plan_local(
     links = _links(upstream, origin, extent)
     goal = int(upstream.pace.seqs.at(now_ns) * ROUND_S)
     if links and (whole := _whole_files(upstream, origin, extent, start_seq, slots * SLOT_BYTES, goal)):
-        return _exchangeable(_linking(upstream, origin, extent, start_seq, whole))
+        return exchangeable(_linking(upstream, origin, extent, start_seq, whole))
     files = origin.replica.files_from(start_seq, slots * SLOT_BYTES)
     if links:
         files = files[:1] + list(
@@ -123,7 +123,7 @@ async def plan_local(
     if files:
         stop_seq = min(files[-1].last_seq, extent.last_seq)
         cut = pieces(start_seq, stop_seq, files, slots, task_bytes)
-        return _exchangeable(
+        return exchangeable(
             _piece_of_files(upstream, origin, extent, files, first, last, is_first=first == start_seq)
             for first, last in cut
         )
@@ -263,18 +263,6 @@ def pieces(
                 held = 0
             held += size * (min(seq + MAX_GROUP_ROWS - 1, file.last_seq) - seq + 1)
     return [(begin, after - 1) for begin, after in pairwise([*cuts, stop_seq + 1])]
-
-
-def _exchangeable(works: Iterable[Work]) -> list[Work]:
-    """Return the first ranges, as many as a plan has room for, and at least one."""
-    chosen: list[Work] = []
-    size = 0
-    for work in works:
-        size += work.exchange_bytes
-        if chosen and size > EXCHANGE_BYTES:
-            break
-        chosen.append(work)
-    return chosen
 
 
 def _piece_of_files(

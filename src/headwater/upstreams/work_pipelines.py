@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
 
 from headwater.control.domain import Domain
 from headwater.errors import Error
-from headwater.model.payload_schema import schema_in, type_of
+from headwater.model.payload_schema import schema_in, spark_fields
 from headwater.model.row_pipeline import RowPipeline
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSource
-from headwater.replication.work import EXCHANGE_BYTES, DeadLetters, PlanRequest, Work, WorkPipeline
+from headwater.replication.work import DeadLetters, PlanRequest, WorkPipeline, exchangeable
 from headwater.upstreams.dead_letter_box import DeadLetterError, missing_text
 from headwater.upstreams.leases import Planned
 from headwater.upstreams.upstream import Upstream
@@ -59,7 +58,7 @@ class WorkPipelines:
             dead=self._dead_letters(pipeline),
         )
         works = [msgspec.structs.replace(work, pipeline=piped) for work in planned.works]
-        return replace(planned, works=_fitting(works))
+        return replace(planned, works=exchangeable(works))
 
     def _dead_letters(self, pipeline: RowPipeline) -> DeadLetters | None:
         if not pipeline.dead_letters:
@@ -83,26 +82,10 @@ def payload_fields(pipeline: RowPipeline, target: StreamConfig, origin: StreamCo
         schema = schema_in((origin or target).metadata)
     if schema is None:
         return ""
-    return ", ".join(f"{_quoted(name)} {kind.spark()}" for name, kind in type_of(schema).fields)
+    return spark_fields(schema)
 
 
 def origin_of(source: StreamSource, domain: Domain) -> StreamConfig | None:
     """Return the config of an origin of the same engine, if it exists."""
     stream = domain.find(source.name) if source.external is None else None
     return stream.config if stream is not None else None
-
-
-def _fitting(works: Sequence[Work]) -> list[Work]:
-    """Return the first ranges, as many as a plan has room for, and at least one."""
-    chosen: list[Work] = []
-    size = 0
-    for work in works:
-        size += work.exchange_bytes
-        if chosen and size > EXCHANGE_BYTES:
-            break
-        chosen.append(work)
-    return chosen
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

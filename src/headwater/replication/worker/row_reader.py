@@ -125,7 +125,7 @@ class RowReader:
         made = self._rewrite.made(rows)
         headers = pa.nulls(count, HEADERS)
         if self._wants_headers and made.headers.null_count < count:
-            headers = pa.array([_pairs(raw) for raw in made.headers.to_pylist()], HEADERS)
+            headers = pa.array([header_block.text_pairs(raw) for raw in made.headers.to_pylist()], HEADERS)
         arrays = [
             pa.nulls(count, pa.binary()),
             pa.array(np.ascontiguousarray(rows.seqs)),
@@ -137,14 +137,3 @@ class RowReader:
             rows.data_array(),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
-
-
-def _pairs(raw: bytes | None) -> list[tuple[str, list[str]]] | None:
-    """Return a header block as the pairs of a map; invalid UTF-8 becomes U+FFFD."""
-    if not raw:
-        return None
-    parsed = header_block.to_dict(raw) or {}
-    return [
-        (name.decode(errors="replace"), [value.decode(errors="replace") for value in values])
-        for name, values in parsed.items()
-    ]
