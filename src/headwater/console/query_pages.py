@@ -8,6 +8,7 @@ from starlette.routing import Route
 
 from headwater.console.application import console_of
 from headwater.console.forms import form_fields
+from headwater.console.query_bars import bars_of
 from headwater.console.query_guard import MOST_LETTERS, QueryRefusedError
 from headwater.console.query_heads import heads_of
 from headwater.console.query_plot import plot_of
@@ -49,6 +50,7 @@ async def query(request: Request) -> Response:
         streams=streams,
         sql=sql,
         answer=answer,
+        bars=bars_of(answer.columns, answer.rows) if answer is not None else None,
         plot=plot_of(answer.columns, answer.rows) if answer is not None else None,
         problem=problem,
     )

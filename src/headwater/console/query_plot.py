@@ -50,7 +50,7 @@ def plot_of(
     """Return a plot of the numeric columns; None if there are none, or fewer than two rows."""
     if len(rows) < 2:
         return None
-    numeric = [place for place in range(len(columns)) if _is_numeric([row[place] for row in rows])]
+    numeric = [place for place in range(len(columns)) if is_numeric([row[place] for row in rows])]
     across = _across([row[0] for row in rows]) if rows[0] else None
     shown = [place for place in numeric if place > 0 or across is None][:MOST_LINES]
     if not shown and numeric:
@@ -76,7 +76,8 @@ def _label(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _is_numeric(values: Sequence[Any]) -> bool:
+def is_numeric(values: Sequence[Any]) -> bool:
+    """Return whether values are numbers, apart from those that are NULL."""
     known = [value for value in values if value is not None]
     return bool(known) and all(
         isinstance(value, int | float) and not isinstance(value, bool) for value in known
@@ -85,13 +86,14 @@ def _is_numeric(values: Sequence[Any]) -> bool:
 
 def _across(values: Sequence[Any]) -> list[float] | None:
     """Return the values of the first column as places, if they are numbers or times that ascend."""
-    places = [_place(value) for value in values]
+    places = [place_of(value) for value in values]
     known = [place for place in places if place is not None]
     is_ascending = len(known) == len(places) and known == sorted(known) and known[0] < known[-1]
     return known if is_ascending else None
 
 
-def _place(value: Any) -> float | None:
+def place_of(value: Any) -> float | None:
+    """Return the place of a number or a time on an axis, None for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     try:
