@@ -44,6 +44,12 @@ MOST_NOTED_BYTES = 128 << 20
 """How many bytes of subjects and ids a batch may have: they are in one batch of the log."""
 MOST_IDS = 4_000_000
 """The most messages of a batch with ids that a duplicate window must remember: they are held in memory."""
+SMALLER = (
+    "write smaller batches: limit those of a streaming query at its source (for a stream, by option "
+    "maxMessagesPerTrigger), and write a DataFrame in slices, each with its own batchId; or set option mode "
+    "to publish"
+)
+"""What to do about a batch that is too large."""
 MOST_REPEATS = 10
 """How often a batch is checked again because others have stored some of its ids meanwhile."""
 
@@ -212,7 +218,7 @@ class StreamBulk:
         """Adopt the files without the messages whose id the duplicate window knows."""
         if sum(file.adopted.rows for file in files) > MOST_IDS:
             raise BulkRefusedError(
-                f"a batch with message ids may have {MOST_IDS} messages at most; write smaller batches"
+                f"a batch with message ids may have {MOST_IDS} messages at most; {SMALLER}"
             )
         config = self._store.config
         for _ in range(MOST_REPEATS):
@@ -251,8 +257,7 @@ class StreamBulk:
         if count > MOST_RULED_MESSAGES or size > MOST_RULED_BYTES:
             raise BulkRefusedError(
                 f"the rules of the stream need each message: a batch may have {MOST_RULED_MESSAGES} messages "
-                f"and {MOST_RULED_BYTES >> 20} MiB at most, not {count} messages and {size} bytes; write "
-                "smaller batches"
+                f"and {MOST_RULED_BYTES >> 20} MiB at most, not {count} messages and {size} bytes; {SMALLER}"
             )
         messages = await self._store.on_thread(self._read, files)
         mapped = [self._acceptor.mapped(subject) for subject, _, _ in messages]
