@@ -21,8 +21,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 ORIGIN, PLAIN, IDENTIFIED = "ORIGIN", "PLAIN", "IDENTIFIED"
 PER_BATCH = 40
-PATIENT_S = 300
+PATIENT_S = 60
 """How long parts of Spark wait for each other: on a busy machine a worker starts slowly."""
+PAUSE_S = 0.2
 FAILURES = 200
 """After so many the driver ends, and the test fails."""
 
@@ -71,23 +72,42 @@ def start(spark: SparkSession, name: str, url: str, folder: Path) -> StreamingQu
     return writer.option("checkpointLocation", str(folder / name)).start()
 
 
+def has_begun(query: StreamingQuery) -> bool:
+    """Return once a query has run its first batch; False if it has failed.
+
+    Spark gives the worker of a source ten seconds to start, and starts no other if it is late. Queries that
+    start at the same time slow each other down, so that on a busy machine all of them fail, again and again.
+    """
+    while query.isActive:
+        if query.lastProgress is not None:
+            return True
+        time.sleep(PAUSE_S)
+    return False
+
+
+def started(spark: SparkSession, name: str, url: str, folder: Path) -> StreamingQuery | None:
+    """Return the running query of this name; None if it has failed, as it does while the engine is down."""
+    try:
+        query = start(spark, name, url, folder)
+    except PySparkException as error:
+        print(f"{name}: {error}", file=sys.stderr, flush=True)
+        return None
+    return query if has_begun(query) else None
+
+
 def main(url: str, folder: Path) -> None:
     """Keep the queries running."""
     spark = session()
     spark.sparkContext.setLogLevel("ERROR")
     (folder / "batches").mkdir(exist_ok=True)
-    queries: dict[str, StreamingQuery] = {}
+    queries: dict[str, StreamingQuery | None] = dict.fromkeys((PLAIN, IDENTIFIED))
     failures = 0
     while failures < FAILURES:
-        for name in (PLAIN, IDENTIFIED):
-            if name not in queries or not queries[name].isActive:
-                failures += name in queries
-                try:
-                    queries[name] = start(spark, name, url, folder)
-                except PySparkException as error:  # the engine is down: start again
-                    failures += 1
-                    print(f"{name}: {error}", file=sys.stderr, flush=True)
-        time.sleep(0.2)
+        for name, query in queries.items():
+            if query is None or not query.isActive:
+                queries[name] = started(spark, name, url, folder)
+                failures += queries[name] is None
+        time.sleep(PAUSE_S)
 
 
 if __name__ == "__main__":
