@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from unittest.mock import Mock
 
-from workers import FIRST, SPARK, parts, rank
+from workers import APART, FIRST, SPARK, parts, rank
 
 TESTS = Path(__file__).parent
 
@@ -26,7 +26,7 @@ def test_what_takes_longest_begins_first() -> None:
 
 
 def test_every_place_in_the_order_is_a_module_or_a_folder() -> None:
-    assert [place for place in FIRST if not (TESTS / place).exists()] == []
+    assert [place for place in FIRST + APART if not (TESTS / place).exists()] == []
 
 
 def test_all_modules_that_share_a_spark_are_one_part() -> None:
@@ -36,3 +36,12 @@ def test_all_modules_that_share_a_spark_are_one_part() -> None:
     first, also, alone = test("test_a.py", SPARK), test("test_a.py"), test("test_b.py")
     second = test("test_c.py", "tmp_path", SPARK)
     assert parts([first, also, alone, second]) == [[first, also, second], [alone]]
+
+
+def test_tests_that_have_nothing_in_common_are_parts_of_their_own() -> None:
+    def test(module: str, name: str) -> Mock:
+        return Mock(path=TESTS / module, fixturenames=[], nodeid=f"{module}::{name}")
+
+    apart = [test(APART[0], "a"), test(APART[0], "b")]
+    together = [test("log/test_log.py", "a"), test("log/test_log.py", "b")]
+    assert parts([*apart, *together]) == [[apart[0]], [apart[1]], together]

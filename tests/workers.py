@@ -2,8 +2,9 @@
 
 The tests of one module run in one worker, one after the other, so that they share a server, a site or a
 Spark. Modules start in the order of `FIRST`: what takes longest begins first, so that no worker is left with
-it at the end. Modules that use the `cluster` of `on_spark/conftest.py` are one part: a Spark for each of them
-would cost ten seconds of CPU time and a gigabyte.
+it at the end. The tests of the modules in `APART` have nothing in common, so each of them is a part. Modules
+that use the `cluster` of `on_spark/conftest.py` are one part: a Spark for each of them would cost ten seconds
+of CPU time and a gigabyte.
 """
 
 from __future__ import annotations
@@ -56,6 +57,16 @@ FIRST = (
 """Modules by the start of their path, longest first; all others come after them."""
 
 
+APART = (
+    "docs/test_pages.py",
+    "docs/test_operations_pages.py",
+    "interop/test_nats_server_replicates.py",
+    "on_spark/test_processes.py",
+    "simulation/test_engine.py",
+    "simulation/test_stream.py",
+)
+"""Long modules whose tests run in any worker."""
+
 SPARK = "cluster"
 """The fixture of a Spark that modules share: one worker runs all of them in a row."""
 
@@ -65,8 +76,14 @@ def parts(items: Sequence[pytest.Item]) -> list[list[pytest.Item]]:
     on_spark = {item.path for item in items if SPARK in getattr(item, "fixturenames", ())}
     found: dict[str, list[pytest.Item]] = {}
     for item in items:
-        found.setdefault(SPARK if item.path in on_spark else str(item.path), []).append(item)
+        found.setdefault(_part(item, shares_spark=item.path in on_spark), []).append(item)
     return list(found.values())
+
+
+def _part(item: pytest.Item, *, shares_spark: bool) -> str:
+    if shares_spark:
+        return SPARK
+    return item.nodeid if item.path.as_posix().endswith(APART) else str(item.path)
 
 
 def rank(path: str) -> int:
