@@ -58,7 +58,7 @@ test: install java-check ## everything: check, and beside it the whole suite, by
 
 test-rounds: install java-check ## what is killed, links that are cut, hostile clients, at random: ROUNDS=60 ATTACKS=100000
 	TEST_ATTACKS=$(ATTACKS) $(BIN)/pytest -q -s --timeout 0 tests/fuzz $(ARGS)
-	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_kill.py tests/durability/test_consumer_kill.py tests/durability/test_failover.py tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/durability/test_journal_takeover.py tests/durability/test_journal_hosts.py tests/durability/test_journal_crash.py tests/durability/test_sink_kill.py tests/durability/test_spark_kill.py tests/on_spark/test_cinemas.py tests/simulation/test_stream.py tests/simulation/test_adoption.py $(ARGS)
+	TEST_ROUNDS=$(ROUNDS) $(BIN)/pytest -q --timeout 0 tests/durability/test_kill.py tests/durability/test_consumer_kill.py tests/durability/test_failover.py tests/durability/test_replication_kill.py tests/durability/test_queue_kill.py tests/durability/test_stan_kill.py tests/durability/test_stan_client_kill.py tests/durability/test_journal_takeover.py tests/durability/test_journal_hosts.py tests/durability/test_journal_crash.py tests/durability/test_sink_kill.py tests/durability/test_spark_kill.py tests/on_spark/test_pipeline_rounds.py tests/on_spark/test_cinemas.py tests/simulation/test_stream.py tests/simulation/test_adoption.py $(ARGS)
 
 test-simulation: install ## a whole engine on a disk that breaks, simulated RUNS times: RUNS=1000, or SIM_SEED=… alone
 	SIM_RUNS=$(RUNS) $(BIN)/pytest -q -s --timeout 0 tests/simulation/test_engine.py $(ARGS)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+import nats
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browsers import PATIENCE_MS, visitor
-from console_stage import HOSTILE_NAME, ConsoleStage, console_stage
+from console_stage import HOSTILE_NAME, HOSTILE_TEXT, ConsoleStage, console_stage
+from headwater.wire.pipeline import QueryReport, ReadOffset
+from pipelines.runners import FakeRunner, attached_runner
 
 expect.set_options(timeout=PATIENCE_MS)
 HOSTILE = quote(HOSTILE_NAME, safe="")
@@ -19,7 +23,8 @@ HOSTILE = quote(HOSTILE_NAME, safe="")
 @pytest.fixture(scope="module")
 def stage(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleStage]:
     """Run a hub and an engine without Spark; the browser comes first, so that a missing one skips early."""
-    with console_stage(tmp_path_factory.mktemp("stage"), "--replicator", "submitted") as running:
+    without = ("--replicator", "submitted", "--pipelines", "submitted")
+    with console_stage(tmp_path_factory.mktemp("stage"), *without) as running:
         yield running
 
 
@@ -117,6 +122,56 @@ def test_the_engine_page_shows_what_metrics_and_readiness_say(page: Page, addres
     expect(page.locator("#log")).to_contain_text("monitoring on http")
     page.locator("#level").select_option("error")
     expect(page.locator("#log")).not_to_contain_text("monitoring on http")
+
+
+async def declare_pipelines(stage: ConsoleStage, runner: FakeRunner) -> None:
+    """Create two pipelines; one runs, and one fails with a text that tries to be a script."""
+    client = await nats.connect(stage.hub_url)
+    runner.inputs = ("CLICKS",)
+    reports = []
+    clicks = json.loads((await client.request("$JS.lake.API.STREAM.INFO.CLICKS", timeout=60)).data)
+    for name in ("WINDOWED", "TRIMMED"):
+        wanted = {"target": HOSTILE_NAME, "sql": "SELECT data FROM CLICKS", "subject": "hostile.x"}
+        answer = await client.request(
+            f"$JS.lake.API.PIPELINE.CREATE.{name}", json.dumps(wanted).encode(), timeout=60
+        )
+        is_running = name == "WINDOWED"
+        reports.append(
+            QueryReport(
+                id=json.loads(answer.data)["config"]["id"],
+                is_running=is_running,
+                problem="" if is_running else HOSTILE_TEXT,
+                offsets=(ReadOffset(20, clicks["created"]),),
+                rate=1234.0,
+                batch_ms=850,
+                state_rows=4200,
+            )
+        )
+    runner.reports = tuple(reports)
+    await client.close()
+
+
+def test_the_engine_page_lists_pipelines(page: Page, address: str, stage: ConsoleStage) -> None:
+    attached = attached_runner(stage.engines["lake"])
+    runner = stage.run(attached.__aenter__())
+    try:
+        stage.run(declare_pipelines(stage, runner))
+        page.goto(f"{address}/engine")
+        lake = page.locator("section", has=page.locator("h2", has_text="lake"))
+        row = lake.locator("tr", has_text="WINDOWED")
+        # The console asks once a minute if an engine was too busy to answer.
+        expect(row).to_contain_text("running", timeout=3 * PATIENCE_MS)
+        expect(row).to_contain_text("4,200")
+        expect(lake.locator("tr", has_text="TRIMMED")).to_contain_text("failing")
+        expect(lake.locator(".notice", has_text="TRIMMED")).to_contain_text("<img src=x onerror=")
+        assert page.evaluate("window.hacked") is None
+        for width in (1280, 380):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        row.get_by_role("link", name="CLICKS").click()
+        expect(page.locator("h1")).to_contain_text("CLICKS")
+    finally:
+        stage.run(attached.__aexit__(None, None, None))
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ FROM (SELECT data.n AS n, timestamp_seconds(data.n) AS at FROM NUMBERS)
 GROUP BY window(at, '10 seconds')
 """.replace("count(DISTINCT n)", "size(collect_set(n))")
 PER_ROUND = 40
+VICTIMS = ("runner", "Spark", "engine", "runner and engine")
 
 
 async def prepare(site: PipelineSite) -> None:
@@ -65,26 +66,45 @@ async def test_nothing_is_lost_or_repeated_when_processes_are_killed(tmp_path: P
             await prepare(site)
             for number in range(rounds(2)):
                 first = number * PER_ROUND
-                await site.publish("numbers.x", *({"n": n} for n in range(first, first + PER_ROUND)))
+                publishing = asyncio.create_task(publish_slowly(site, range(first, first + PER_ROUND)))
                 if rng.random() < 0.7:
                     # Else it may be killed before Spark has started.
                     await site.has("COPY", first + 1)
                 await asyncio.sleep(rng.uniform(0.0, 2.0))
-                victims = rng.choice(("runner", "engine", "both"))
-                print(f"round {number}: kill {victims}; {await site.count('COPY')} copied")
+                victims = rng.choice(VICTIMS)
+                print(
+                    f"round {number}: kill {victims}; {await site.count('COPY') - first} copied", flush=True
+                )
                 await kill(site, victims)
+                await publishing
             await audit(site, rounds(2) * PER_ROUND)
     finally:
         await engine.stop()
 
 
+async def publish_slowly(site: PipelineSite, numbers: range) -> None:
+    """Publish numbers in several batches of the pipelines, each once, although the engine may be killed."""
+    for n in numbers:
+        while True:
+            try:
+                data = json.dumps({"n": n}).encode()
+                await site.js.publish("numbers.x", data, timeout=2, headers={"Nats-Msg-Id": str(n)})
+                break
+            except Exception:
+                await asyncio.sleep(0.1)
+        await asyncio.sleep(0.05)
+
+
 async def kill(site: PipelineSite, victims: str) -> None:
     """Kill processes as kill -9 does; return once the engine answers again."""
     runner = site.runner()
-    if victims in ("runner", "both") and runner is not None:
-        with suppress(psutil.NoSuchProcess):
+    with suppress(psutil.NoSuchProcess):
+        if "Spark" in victims and runner is not None:
+            for each in runner.children():
+                each.send_signal(signal.SIGKILL)
+        if "runner" in victims and runner is not None:
             runner.send_signal(signal.SIGKILL)
-    if victims in ("engine", "both"):
+    if "engine" in victims:
         await site.engine.kill()
         await site.engine.start()
 

@@ -263,5 +263,7 @@ async def test_a_trimmed_input_stops_a_pipeline_with_a_sentence(site: PipelineSi
     await site.publish("long.x", *range(5, 10))
     await site.js.purge_stream("LONG", seq=8)
     await site.request("RESUME.TRIMMED")
-    await site.shows("TRIMMED", "failing", "no longer has messages 6 to 7")
+    found = await site.shows("TRIMMED", "failing", "no longer has messages 6 to 7")
+    assert "remove the pipeline and add it again, with --start-sequence" in found["problem"]
+    assert "failOnDataLoss" not in found["problem"]
     assert await site.count("SHORT") == 5

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+from engines import RunningEngine
 from headwater.bus.connection import Connection
+from headwater.cli.pipeline_run import accounts_of
 from headwater.replication.proof import Prover, UnprovenError
+from headwater.replication.work import inbox_prefix
 from headwater.wire.pipeline import (
     VERSION,
     PipelineVerdict,
@@ -22,8 +31,11 @@ SUBJECT = run_subject("STORE")
 class FakeRunner:
     """Asks an engine for orders."""
 
-    def __init__(self, connection: Connection, name: str = "r1", secret: bytes = SECRET) -> None:
+    def __init__(
+        self, connection: Connection, name: str = "r1", secret: bytes = SECRET, subject: str = SUBJECT
+    ) -> None:
         self._connection = connection
+        self._subject = subject.encode()
         self._prover = Prover(lambda: secret)
         self.name = name
         self.orders = RunnerOrders(version=VERSION, revision=0)
@@ -64,8 +76,27 @@ class FakeRunner:
         sent: list[bytes] = []
 
         def request(reply: bytes) -> bytes:
-            sent.append(self._prover.request(SUBJECT.encode(), reply, report))
+            sent.append(self._prover.request(self._subject, reply, report))
             return sent[0]
 
-        frame = await self._connection.request(SUBJECT.encode(), request, 60)
+        frame = await self._connection.request(self._subject, request, 60)
         return decoded(RunnerOrders, self._prover.answer(sent[0], frame[3]))
+
+
+@asynccontextmanager
+async def attached_runner(engine: RunningEngine) -> AsyncIterator[FakeRunner]:
+    """Run a runner for an engine that is a process, started with `--pipelines submitted`."""
+    store_id = re.findall(r"store id (\w+)", engine.log)[0]
+    at = accounts_of(f"{store_id}={engine.store / 'pipelines.toml'}")[0].engine
+    connection = Connection(replace(at.options, inbox_prefix=inbox_prefix(store_id)))
+    await connection.connect()
+    subject = run_subject(store_id, at.seat)
+    runner = FakeRunner(connection, secret=at.secret(), subject=subject)
+    running = asyncio.create_task(runner.run())
+    try:
+        yield runner
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await connection.close()

@@ -62,7 +62,7 @@ def run(config: Path | None, engines: tuple[str, ...], parent: int | None, **fla
 
     functions = (each.strip() for each in (settings.pipeline_functions or "").split(","))
     options = RunnerOptions(
-        accounts=tuple(account for each in engines for account in _accounts_of(each)),
+        accounts=tuple(account for each in engines for account in accounts_of(each)),
         master=settings.spark_master,
         memory=settings.pipeline_memory,
         functions=tuple(each for each in functions if each),
@@ -71,7 +71,7 @@ def run(config: Path | None, engines: tuple[str, ...], parent: int | None, **fla
     run_until_signalled(run_pipelines(options))
 
 
-def _accounts_of(said: str) -> list[Any]:
+def accounts_of(said: str) -> list[Any]:
     """Return the accounts of an engine, each with the file that has its credentials."""
     from headwater.bus.options import ConnectOptions
     from headwater.replication.replicator import EngineAt

@@ -1,6 +1,6 @@
 // Engines and servers: what they say about themselves.
 import { plot } from "./chart.js";
-import { badge, bytes, clock, duration, el, number, rate } from "./dom.js";
+import { badge, bytes, clock, duration, el, number, rate, streamPath } from "./dom.js";
 import "./activity.js";
 import { live } from "./live.js";
 import { pairs, tile } from "./spans.js";
@@ -25,32 +25,40 @@ function section(name, engine) {
     ...Object.entries(engine.offline).map(([stream, why]) => el("p", { class: "notice bad" }, el("strong", {}, `${stream} is offline: `), why)),
     engine.numbers ? numbers(engine.numbers) : el("p", { class: "hint" }, "Pass --monitoring with the address of the engine's --http-port to see its disk, log and folds."),
     el("div", { class: "grid" }, ...plots(engine), el("div", { class: "card" }, el("h3", {}, "Account"), account(engine))),
-    ...pipelines(engine.pipelines),
+    ...pipelines(engine.pipelines, name),
     ...warnings(engine),
   );
 }
 
 const LEVELS = { running: "good", starting: "unknown", paused: "unknown", failing: "bad" };
 
-function pipelines(found) {
+const PIPELINE_HEADINGS = [["Pipeline"], ["State"], ["Reads"], ["Writes to"], ["Lag", "right"], ["Rate", "right"], ["Last batch", "right"], ["Rows of state", "right"]];
+
+function pipelines(found, site) {
   if (!found || !found.length) return [];
-  const headings = ["Pipeline", "State", "Reads", "Writes to", "Lag", "Messages a second", "Last batch", "Rows of state"];
-  const rows = found.map((each) =>
-    el(
-      "tr",
-      {},
-      el("td", {}, each.name),
-      el("td", { class: "remark" }, badge(LEVELS[each.state] || "unknown", each.state), each.problem ? el("div", { class: "hint" }, each.problem) : null),
-      el("td", {}, each.inputs.join(", ")),
-      el("td", {}, each.target),
-      el("td", { class: "right" }, each.lag === null ? "unknown" : number(each.lag)),
-      el("td", { class: "right" }, rate(each.rate)),
-      el("td", { class: "right" }, each.batch_ms ? duration(each.batch_ms / 1000) : "–"),
-      el("td", { class: "right" }, number(each.state_rows)),
-    ),
+  const heads = PIPELINE_HEADINGS.map(([text, kind]) => el("th", { scope: "col", class: kind }, text));
+  const rows = found.map((each) => pipelineRow(each, site));
+  const table = el("table", { class: "rows" }, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows));
+  const problems = found.filter((each) => each.problem).map((each) => el("p", { class: "notice bad" }, el("strong", {}, `${each.name}: `), each.problem));
+  return [el("h3", {}, "Pipelines"), ...problems, el("div", { class: "scroll", tabindex: "0" }, table)];
+}
+
+function pipelineRow(each, site) {
+  const link = (stream) => el("a", { href: streamPath(site, stream) }, stream);
+  const inputs = each.inputs.flatMap((stream, place) => [place ? ", " : "", link(stream)]);
+  const figure = (label, text) => el("td", { class: "right", "data-label": label }, text);
+  return el(
+    "tr",
+    {},
+    el("td", { class: "first" }, each.name),
+    el("td", {}, badge(LEVELS[each.state] || "unknown", each.state)),
+    el("td", { class: "labelled", "data-label": "reads" }, ...inputs),
+    el("td", { class: "labelled", "data-label": "writes to" }, link(each.target)),
+    figure("lag", each.lag === null ? "unknown" : number(each.lag)),
+    figure("rate", rate(each.rate)),
+    figure("last batch", each.batch_ms ? duration(each.batch_ms / 1000) : "–"),
+    figure("rows of state", number(each.state_rows)),
   );
-  const head = el("thead", {}, el("tr", {}, ...headings.map((text) => el("th", {}, text))));
-  return [el("h3", {}, "Pipelines"), el("table", {}, head, el("tbody", {}, ...rows))];
 }
 
 function numbers(found) {

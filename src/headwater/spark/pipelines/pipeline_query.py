@@ -27,6 +27,12 @@ logger = logging.getLogger(__name__)
 
 FIRST_WAIT_S, LONGEST_WAIT_S, SETTLED_S = 1.0, 30.0, 60.0
 _OURS = re.compile(r"headwater\.[\w.]*Error: (.+)")
+_READER_ADVICE = re.compile(r": [^:]*\bfailOnDataLoss\b.*")
+"""What users of the data source can do about lost messages. Pipelines do not have its options."""
+_PIPELINE_ADVICE = (
+    ": to go on with the messages that are there, remove the pipeline and add it again, with "
+    "--start-sequence or --start-time"
+)
 _BUSY = "failed to connect back"
 """Spark waits ten seconds for a Python process to start. Where the cores are busy that takes longer."""
 MOST_PROBLEM = 1_000
@@ -179,7 +185,7 @@ def reason_of(error: object) -> str:
     text = str(error)
     ours = _OURS.findall(text)
     if ours:
-        return str(ours[-1]).strip()
+        return _READER_ADVICE.sub(_PIPELINE_ADVICE, str(ours[-1]).strip())
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return next((line for line in lines if "Exception" in line), lines[0] if lines else type(error).__name__)
 

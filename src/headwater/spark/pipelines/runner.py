@@ -64,7 +64,9 @@ async def run_pipelines(options: RunnerOptions) -> None:
     spark = await _on(thread, lambda: _session(options))
     try:
         took_s = round(time.monotonic() - began, 1)
-        logger.info("Spark is running for pipelines", extra={"master": options.master, "took_s": took_s})
+        # Under spark-submit the master is not an option of ours.
+        master = spark.sparkContext.master
+        logger.info("Spark is running for pipelines", extra={"master": master, "took_s": took_s})
         driving = [asyncio.create_task(_drive(each, spark, thread, options)) for each in options.accounts]
         parents = {"engine that started": options.parent, "Spark that runs": gateway(os.environ)}
         watching = [
