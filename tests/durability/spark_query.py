@@ -30,7 +30,7 @@ FAILURES = 200
 
 def session() -> SparkSession:
     """Return a small Spark on loopback."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["SPARK_AUTH_SOCKET_TIMEOUT"] = str(PATIENT_S)
     settings = {
         "spark.ui.enabled": "false",

@@ -23,7 +23,7 @@ from java import require_java
 from rounds import choose_seed, rounds
 
 ROUNDS = rounds(2)
-"""Of a run that is asked for; Spark gives its workers ten seconds to start, so a busy machine needs long."""
+"""Of a run that is asked for. Spark gives a worker ten seconds to start: a busy machine needs attempts."""
 PER_ROUND = 120
 COPIES = (PLAIN, IDENTIFIED)
 SCRIPT = Path(__file__).with_name("spark_query.py")
@@ -74,10 +74,14 @@ async def made(client: Client) -> None:
 
 async def published(client: Client, start: int) -> None:
     """Publish the messages of a round; each is stored once although the engine may have been killed."""
-    for number in range(start, start + PER_ROUND):
-        headers = {"Nats-Msg-Id": f"origin-{number}"}
-        subject = f"{ORIGIN}.{number % 5}"
-        await client.jetstream().publish(subject, b"%d" % number, headers=headers, timeout=60)
+    jetstream = client.jetstream()
+    sent = [
+        jetstream.publish(
+            f"{ORIGIN}.{number % 5}", b"%d" % number, headers={"Nats-Msg-Id": f"origin-{number}"}, timeout=60
+        )
+        for number in range(start, start + PER_ROUND)
+    ]
+    await asyncio.gather(*sent)
 
 
 async def counts(client: Client) -> list[int]:
