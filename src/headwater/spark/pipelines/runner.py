@@ -24,6 +24,7 @@ from headwater.replication.spark import check_java, spark_options
 from headwater.replication.work import inbox_prefix
 from headwater.spark.pipelines.queries import Queries
 from headwater.spark.pipelines.query_frame import SESSION
+from headwater.spark.pipelines.worker_python import worker_python
 from headwater.wire.pipeline import RunnerOrders, decoded, encoded, run_subject
 
 logger = logging.getLogger(__name__)
@@ -122,6 +123,8 @@ def session_options(options: RunnerOptions) -> dict[str, str]:
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         # The number of state partitions of a query is fixed at its first start. 200 are for large clusters.
         found["spark.sql.shuffle.partitions"] = "4"
+        # Between connecting and this, a worker imports pyspark. See early_worker.
+        found["spark.python.authenticate.socketTimeout"] = "120s"
         # Here Java does the work, unlike in the replicator's.
         found["spark.driver.extraJavaOptions"] = "-XX:+UseSerialGC"
     return found
@@ -133,7 +136,9 @@ def _session(options: RunnerOptions) -> Any:
     from pyspark.sql import SparkSession
 
     if options.master.startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if "PYSPARK_PYTHON" not in os.environ:
+            is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+            os.environ["PYSPARK_PYTHON"] = sys.executable if is_submitted else worker_python()
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     context = SparkContext(conf=SparkConf().setAll(list(session_options(options).items())))
