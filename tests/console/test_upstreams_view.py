@@ -28,3 +28,11 @@ def test_one_source_shows_its_gaps_with_their_reasons() -> None:
     assert (view["row"]["kind"], view["row"]["gap_sequences"]) == ("mirror", 5)
     with pytest.raises(Error, match="no such source"):
         upstream_view(sampler, {"site": "local", "stream": "COPY", "place": "1"})
+
+
+def test_only_a_pipeline_has_a_number_of_dead_letters() -> None:
+    piped = upstream_answer("A")
+    piped["headwater"]["pipeline"] = {"dead_letters": 7}
+    sampler = sampler_with(stream_answer("COPY", sources=[piped, upstream_answer("B")]))
+    rows = upstreams_view(sampler, {})["rows"]
+    assert [rows[f"local/COPY/{place}"]["dead_letters"] for place in (0, 1)] == [7, None]

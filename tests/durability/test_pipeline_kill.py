@@ -36,6 +36,8 @@ SCHEMA = {
 SELECT = (
     "explode(transform(data.items, i -> concat(data.n DIV int(data.by), ' ', i))) AS data, 'out' AS subject"
 )
+VICTIMS = (["engine"], ["engine"], ["replicator"], ["engine"], ["engine", "replicator"])
+"""Which parts a round kills, in turn."""
 ROUND_S = 240
 SPARK_S = 300
 """So long that it matters only when something is broken."""
@@ -64,12 +66,17 @@ class Shop:
             ("RULED", {**piped("DEAD"), "max_msgs_per_subject": 10_000_000}),
         ):
             config = {"name": name, "retention": "limits", "storage": "file", **more}
-            body = json.dumps(config).encode()
-            answer = json.loads(
-                (await client.request(f"$JS.lake.API.STREAM.CREATE.{name}", body, timeout=150)).data
-            )
+            answer = await self._declared(client, config)
+            # A busy machine loads Spark SQL slowly.
+            if "no replicator has checked" in str(answer.get("error")):
+                answer = await self._declared(client, config)
             assert "error" not in answer, answer
         await client.close()
+
+    async def _declared(self, client: Client, config: dict[str, Any]) -> dict[str, Any]:
+        subject, body = f"$JS.lake.API.STREAM.CREATE.{config['name']}", json.dumps(config).encode()
+        answer: dict[str, Any] = json.loads((await client.request(subject, body, timeout=150)).data)
+        return answer
 
     async def publish(self, count: int, padding: int, chance: Random) -> None:
         """Publish orders, some of which fail; what was not acknowledged is published again."""
@@ -96,6 +103,10 @@ class Shop:
             self._client = None
             await asyncio.sleep(0.2)
         raise AssertionError("cannot publish")
+
+    async def settle(self) -> None:
+        """Wait until both targets have read everything."""
+        await until(self.copied, "both targets have everything", lambda: self.replicator.log[-3000:], ROUND_S)
 
     async def copied(self) -> bool:
         """Return whether both targets have read everything."""
@@ -147,18 +158,21 @@ async def held(client: Client, stream: str) -> list[Msg]:
     return found
 
 
-async def one_round(shop: Shop, victim: str, chance: Random) -> None:
-    """Publish, kill a part at some moment, and start it again."""
+async def one_round(shop: Shop, victims: list[str], chance: Random) -> None:
+    """Publish, kill parts at some moment, and start them again."""
     count, padding = chance.choice([(15, 10), (60, 20_000), (40, 300)])
     publishing = asyncio.create_task(shop.publish(count, padding, chance))
     await asyncio.sleep(chance.uniform(0.0, 2.5))
-    if victim == "engine":
+    if "engine" in victims:
         await shop.engine.kill()
-        await shop.engine.start()
-    else:
+    if "replicator" in victims:
         shop.replicator.kill()
         shop.replicator.start()
+    if "engine" in victims:
+        await shop.engine.start()
     await publishing
+    if chance.random() < 0.5:  # otherwise the next round kills parts that are behind, or without Spark yet
+        await shop.settle()
 
 
 async def test_every_result_and_every_dead_letter_is_stored_once(tmp_path: Path) -> None:
@@ -181,8 +195,8 @@ async def test_every_result_and_every_dead_letter_is_stored_once(tmp_path: Path)
             await shop.declare()
             await shop.publish(20, 10, chance)
             for number in range(ROUNDS):
-                await one_round(shop, "replicator" if number % 4 == 3 else "engine", chance)
-            await until(shop.copied, "both targets have everything", lambda: copying.log[-3000:], ROUND_S)
+                await one_round(shop, VICTIMS[number % len(VICTIMS)], chance)
+            await shop.settle()
             client = await shop.client()
             results, dead = expected(shop.sent)
             assert [m.data.decode() for m in await held(client, "OUT")] == results

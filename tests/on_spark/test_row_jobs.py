@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from headwater.model import headers as header_block
 from headwater.model.message import Message
 from headwater.replication.spark import SparkCluster
 from headwater.replication.work import DeadLetters, Receipt, Work, WorkPipeline
+from replication.origins import site_of
 from replication.works import adopted_by, brought, file_of, removed_of, tail_of, work_of
 
 FIELDS = "`id` BIGINT, `amount` DOUBLE, `region` STRING, `items` ARRAY<STRUCT<`sku`: STRING, `n`: BIGINT>>"
@@ -300,3 +302,30 @@ def test_ranges_with_and_without_pipelines_share_a_plan(cluster: SparkCluster) -
 )
 def test_sql_that_is_refused(cluster: SparkCluster, where: str, select: str, reason: str) -> None:
     assert reason in cluster.row_jobs.check((where, select, FIELDS, False))
+
+
+async def test_messages_of_a_nats_server_pass_through_a_pipeline(
+    cluster: SparkCluster, tmp_path: Path
+) -> None:
+    dead = DeadLetters(stream="DEAD", staging=str(tmp_path))
+    async with site_of("nats-server", tmp_path) as site:
+        await site.make(allow_direct=True)
+        for seq in range(1, 61):
+            body = b"not JSON" if seq == 9 else order(seq).data
+            await site.publish(f"orders.{seq % 2}", body, {"Kind": "even"} if seq % 2 == 0 else None)
+        await site.ask("STREAM.MSG.DELETE.ORDERS", b'{"seq": 5}')
+        select = (
+            "concat(subject, '.', coalesce(headers['Kind'][0], 'odd')) AS subject, "
+            "string(100 DIV (data.id - 7)) AS data"
+        )
+        work = piped(
+            [order(60)], origin=site.origin(), tail=b"", where="data.id < 11", select=select, dead=dead
+        )
+        receipt = await asyncio.to_thread(run, cluster, work)
+    kept = [seq for seq in range(1, 11) if seq not in (5, 7, 9)]
+    named = {seq: b"orders.0.even" if seq % 2 == 0 else b"orders.1.odd" for seq in kept}
+    assert datas(receipt) == [(seq, named[seq], b"%d" % int(100 / (seq - 7))) for seq in kept]
+    assert (receipt.through, receipt.read, receipt.error) == (60, 59, "")
+    assert receipt.dead is not None
+    assert [m.seq for m in brought(receipt.dead)] == [7, 9]
+    assert "[DIVIDE_BY_ZERO]" in receipt.errors[7]

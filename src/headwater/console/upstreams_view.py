@@ -94,6 +94,7 @@ def _row(site: SampledSite, stream: str, place: int, upstream: UpstreamInfo, ans
         "gaps": upstream.gap_count,
         "gap_sequences": upstream.gap_sequences,
         "restarts": upstream.restarts,
+        "dead_letters": (progress.get("pipeline") or {}).get("dead_letters"),
         "error": upstream.error,
         "failing_since": progress.get("failing_since"),
         "next_attempt": progress.get("next_attempt"),

@@ -71,6 +71,16 @@ def test_what_keeps_up_is_no_progress_unless_it_has_gaps() -> None:
     assert "3 (300 sequences)" in text
 
 
+def test_dead_letters_are_shown_beside_what_keeps_up() -> None:
+    failed = upstream(phase="live", pipeline={"dead_letters": 1_200})
+    sheet = progress_sheet([("COPY", failed), ("OTHER", upstream(**CATCHING_UP))])
+    assert sheet is not None
+    assert [str(row[-1]) for row in sheet.rows] == ["1,200", ""]
+    assert max(map(len, written(sheet, 80).splitlines())) <= 80
+    assert progress_sheet([("COPY", upstream(phase="live", pipeline={"dead_letters": 0}))]) is None
+    assert "Dead" not in written(progress_sheet([("OTHER", upstream(**CATCHING_UP))]))
+
+
 def test_it_never_claims_to_be_done_before_it_is() -> None:
     text = written(progress_sheet([("COPY", upstream(**CATCHING_UP | {"done": 0.9999}))]))
     assert "99.9%" in text

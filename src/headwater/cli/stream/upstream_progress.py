@@ -29,6 +29,7 @@ _COLUMNS = (
     Column("Time Left"),
     Column("Gaps", gives_way=1),
 )
+_DEAD_LETTERS = Column("Dead Letters", wraps=True)
 _GAP_COLUMNS = (
     Column("Source Stream", wraps=True),
     Column("First Sequence"),
@@ -54,16 +55,23 @@ def is_known(upstream: Json) -> bool:
 
 
 def progress_sheet(upstreams: Iterable[tuple[str, Json]], *, bars: bool = False) -> Sheet | None:
-    """Return the table of upstreams that have not caught up or have gaps, each with its stream.
+    """Return the table of upstreams that have not caught up or have gaps or dead letters, with their streams.
 
     None if there are no such upstreams, or if the server does not report progress.
     """
-    rows = [
-        _row(stream, upstream, extension(upstream), bars)
+    shown = [
+        (stream, upstream, progress)
         for stream, upstream in upstreams
-        if extension(upstream) and (_is_busy(extension(upstream)) or extension(upstream).get("gaps"))
+        if (progress := extension(upstream))
+        and (_is_busy(progress) or progress.get("gaps") or _dead_letters(progress))
     ]
-    return Sheet("Replication Progress", _COLUMNS, rows) if rows else None
+    rows = [_row(*each, bars) for each in shown]
+    columns = _COLUMNS
+    if any(_dead_letters(progress) for _, _, progress in shown):
+        columns = (*_COLUMNS, _DEAD_LETTERS)
+        for row, (_, _, progress) in zip(rows, shown, strict=True):
+            row.append(Text(_dead_letters(progress), "bold red"))
+    return Sheet("Replication Progress", columns, rows) if rows else None
 
 
 def progress_lines(upstream: Json) -> Lines:
@@ -85,8 +93,8 @@ def progress_lines(upstream: Json) -> Lines:
     if restarts := progress.get("restarts"):
         said = f"{number(restarts['count'])}, last {moment(restarts['time'])}"
         lines.append(("Origin Re-created", Text(said, "yellow")))
-    if dead := (progress.get("pipeline") or {}).get("dead_letters"):
-        lines.append(("Dead Letters", Text(number(dead), "bold red")))
+    if dead := _dead_letters(progress):
+        lines.append(("Dead Letters", Text(dead, "bold red")))
     if _gap_count(progress):
         lines.append(("Gaps", Text(_gaps(progress), "bold red")))
     return [(label, value) for label, value in lines if value]
@@ -195,3 +203,9 @@ def _gaps(progress: Json) -> str:
     if not (count := _gap_count(progress)):
         return ""
     return f"{number(count)} ({counted(progress['gaps']['sequences'], 'sequence')})"
+
+
+def _dead_letters(progress: Json) -> str:
+    """Return how many messages a pipeline failed on; empty if none."""
+    count = int((progress.get("pipeline") or {}).get("dead_letters", 0))
+    return number(count) if count else ""

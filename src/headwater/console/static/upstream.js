@@ -33,6 +33,7 @@ live((view) => {
     tile("gaps", number(row.gaps)),
     tile("sequences in gaps", number(row.gap_sequences)),
     tile("restarts", number(row.restarts)),
+    ...((row.dead_letters ?? null) === null ? [] : [tile("dead letters since the engine started", number(row.dead_letters))]),
     tile("last seen", (row.silent ?? null) === null ? "never" : `${duration(row.silent)} ago`),
     ...(row.failing_since ? [tile("failing since", moment(row.failing_since))] : []),
     ...(row.next_attempt ? [tile("next attempt", moment(row.next_attempt))] : []),
