@@ -30,7 +30,7 @@ from headwater.replication.worker.transfer import failed
 MOST_PLANS = 64
 """How many checked pipelines are kept."""
 EXPLAINED = 8
-"""How many failed messages of a job are evaluated again, each as a small job, for Spark's error."""
+"""How many failed messages of a job are evaluated again, in the driver, for Spark's error."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode_receipt = msgspec.msgpack.Decoder(Receipt).decode
 _decode_samples = msgspec.msgpack.Decoder(list[RowSample]).decode

@@ -238,15 +238,29 @@ class RowPlan:
 
     def reason(self, message: tuple[Any, ...]) -> str:
         """Return why the SQL fails for one message, in the columns of `READ`; empty if it does not."""
-        visible = self._visible(self._spark.createDataFrame([message], READ))
+        visible = self._visible(self._held(message))
         try:
             if self._sql.where and not visible.select(F.expr(f"(\n{self._sql.where}\n)")).collect()[0][0]:
                 return ""
             if self._sql.select:
-                visible.select(*(self._column(each) for each in self._sql.items())).collect()
+                # A generator would need a job, but only its argument can fail.
+                visible.select(*self._made(self._selected(visible))).collect()
         except Exception as error:  # py4j's exceptions do not derive from Spark's
             return spark_reason(error)
         return ""
+
+    def _held(self, message: tuple[Any, ...]) -> DataFrame:
+        """Return one message as a frame over constants.
+
+        Spark evaluates projections of constants while it optimizes the plan. It starts no job, which it would
+        try four times and log each time.
+        """
+        fields = self._spark.createDataFrame([], READ).schema.fields
+        columns = [
+            _constant(value).cast(field.dataType).alias(field.name)
+            for value, field in zip(message, fields, strict=True)
+        ]
+        return self._spark.sql("VALUES (0)").select(*columns)
 
     def _tried(self, column: Column) -> Column:
         """Return a column that is null where evaluating it fails."""
@@ -256,6 +270,13 @@ class RowPlan:
 
     def _column(self, expression: Any) -> Column:
         return ClassicColumn(self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+
+def _constant(value: Any) -> Column:
+    """Return a value as a column; a map has lists of text."""
+    if isinstance(value, dict):
+        return F.create_map(*(F.lit(each) for pair in value.items() for each in pair))
+    return F.lit(value)
 
 
 def _names(expression: Any) -> set[str]:
