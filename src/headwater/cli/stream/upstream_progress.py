@@ -66,7 +66,7 @@ def progress_sheet(upstreams: Iterable[tuple[str, Json]], *, bars: bool = False)
         and (_is_busy(progress) or progress.get("gaps") or _dead_letters(progress))
     ]
     rows = [_row(*each, bars) for each in shown]
-    columns = _COLUMNS
+    columns: tuple[Column, ...] = _COLUMNS
     if any(_dead_letters(progress) for _, _, progress in shown):
         columns = (*_COLUMNS, _DEAD_LETTERS)
         for row, (_, _, progress) in zip(rows, shown, strict=True):
