@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 FIRST = (
+    "on_spark/test_pipelines.py",
     "conformance/test_scenarios.py",
     "on_spark/test_cinemas.py",
     "interop/test_nats_server_replicates.py",
