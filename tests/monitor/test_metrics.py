@@ -10,6 +10,7 @@ from doors import opened_door
 from headwater.clock import SystemClock
 from headwater.journal.head_journal import JournalPeer
 from headwater.meters import Meters
+from headwater.model.row_pipeline import RowPipeline
 from headwater.monitor.exposition import Exposition
 from headwater.monitor.metrics import Metrics
 from headwater.monitor.open_parts import OpenParts
@@ -76,6 +77,7 @@ async def test_the_reference_page_names_every_metric_and_no_other(tmp_path: Path
         await door.asker.ask("STREAM.CREATE.M", {"name": "M", "mirror": {"name": "S"}})
         for upstream in door.upstreams:
             upstream.origin_answered(SystemClock().now_ns())
+            upstream.pipeline = RowPipeline(where="true")
         body = {"stream_name": "S", "config": {"durable_name": "c", "ack_policy": "explicit"}}
         await door.asker.ask("CONSUMER.DURABLE.CREATE.S.c", body)
         account = ServedAccount("$G", "", "probe", door.domain, door.consumers, door.upstreams, SystemClock())

@@ -233,6 +233,7 @@ def test_a_copy_that_ends_between_two_moves_is_no_store_and_is_continued(
             assert not (target / "catalog.db").exists()
         else:
             break
+    monkeypatch.undo()
     assert number > 3
     assert "LAST" in [row.name for row in read_catalog(target).rows]
     assert content(target) == content(store)
