@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doors import services
+from headwater.model.row_pipeline import RowPipeline
 from headwater.model.stream import StreamConfig
 from headwater.model.upstream import StreamSource
 from headwater.replication.work import NatsOrigin, Plan, encode
@@ -297,6 +298,22 @@ async def test_a_file_is_read_only_as_far_as_a_piece_goes(
     works = await plan_local(source, origin, OriginRange(origin.identity, 1, 100), 51)
     (file,) = origin.replica.files_from(1, 1)
     assert sum(work.read_bytes for work in works) == pytest.approx(file.size_bytes / 2, abs=20)
+
+
+async def test_a_plan_for_sql_has_one_piece_of_the_least_size_per_slot(
+    streams: tuple[Stream, Stream], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin, target = streams
+    await several_files(origin, 12)
+    monkeypatch.setattr("headwater.upstreams.planner.PIECE_BYTES", 1)
+    monkeypatch.setattr("headwater.upstreams.planner.MAX_GROUP_ROWS", 5)
+    source = Upstream(target, StreamSource(name="O"), mirrored=False, pipeline=RowPipeline(where="true"))
+    extent = OriginRange(origin.identity, 1, 120)
+    works = await plan_local(source, origin, extent, 1, 2, task_bytes=1 << 30)
+    assert len(works) == 2
+    assert works[-1].stop_seq < 120
+    (after, _) = await plan_local(source, origin, extent, works[-1].stop_seq + 1, 2, task_bytes=1 << 30)
+    assert after.start_seq == works[-1].stop_seq + 1
 
 
 async def test_files_that_are_linked_are_not_read(streams: tuple[Stream, Stream]) -> None:

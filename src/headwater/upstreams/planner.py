@@ -123,6 +123,10 @@ async def plan_local(
     if files:
         stop_seq = min(files[-1].last_seq, extent.last_seq)
         cut = pieces(start_seq, stop_seq, files, slots, task_bytes)
+        if upstream.pipeline is not None:
+            # SQL is slower than the copies that `task_bytes` was measured with. One piece of the least size
+            # per slot, so that commits are not far apart.
+            cut = pieces(start_seq, stop_seq, files, slots)[:slots]
         return exchangeable(
             _piece_of_files(upstream, origin, extent, files, first, last, is_first=first == start_seq)
             for first, last in cut
