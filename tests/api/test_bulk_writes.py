@@ -206,6 +206,21 @@ async def test_parts_are_stored_for_one_batch_only(door: Door) -> None:
     assert await count(door, "TWICE") == 6
 
 
+async def test_a_batch_for_a_stream_that_was_recreated_is_refused(door: Door) -> None:
+    client = await stream_of(door, "AGAIN")
+    before = (await door.asker.ask("STREAM.INFO.AGAIN"))["created"]
+    await client.chunk("w", ROWS)
+    assert (await client.commit("w", 0, ["p"], 3, created=before))["stored"] == 3
+    await door.asker.ask("STREAM.DELETE.AGAIN")
+    client = await stream_of(door, "AGAIN")
+    await client.chunk("v", ROWS)
+    refused = await client.commit("v", 1, ["p"], 3, created=before)
+    assert "deleted and re-created" in refused["error"]["description"]
+    assert await count(door, "AGAIN") == 0
+    now = (await door.asker.ask("STREAM.INFO.AGAIN"))["created"]
+    assert (await client.commit("v", 1, ["p"], 3, created=now))["stored"] == 3
+
+
 async def test_an_abort_during_a_commit_stores_all_or_nothing(door: Door) -> None:
     client = await stream_of(door, "TORN")
     abort = json.dumps({"version": VERSION, "write": "w"}).encode()

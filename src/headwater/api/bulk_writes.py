@@ -24,6 +24,7 @@ from headwater.bus.connection import Connection
 from headwater.clock import Clock
 from headwater.control.domain import Domain
 from headwater.errors import ApiError, DiskError, Error, api_error
+from headwater.model.times import format_time
 from headwater.model.written import record_name
 from headwater.stream.bulk.staged_part import BulkRefusedError, StagedFile
 from headwater.stream.stream import Stream
@@ -146,6 +147,8 @@ class BulkWrites:
 
     async def _commit(self, stream: Stream, body: bytes) -> Json:
         commit = decode_commit(body)
+        if commit.created and commit.created != format_time(stream.created_ns):
+            raise BulkRefusedError("the stream was deleted and re-created")
         key = stream.name, commit.write
         name = record_name(commit.query, once=commit.once)
         files = [] if stream.bulk.has(name, commit.batch) else self._files_of(stream, commit)

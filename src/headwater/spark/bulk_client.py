@@ -68,10 +68,21 @@ class BulkClient:
         return BulkPart(self.client, f"{self._subject}.PART", write, name)
 
     def commit(
-        self, write: str, query: str, batch: int, parts: Sequence[str], messages: int, *, once: bool = False
+        self,
+        write: str,
+        query: str,
+        batch: int,
+        parts: Sequence[str],
+        messages: int,
+        *,
+        once: bool = False,
+        created: str = "",
     ) -> bool:
-        """Return once the batch is stored; False if it was before."""
-        body = {
+        """Return once the batch is stored; False if it was before.
+
+        With `created` it is refused if the stream was created at another time.
+        """
+        body: dict[str, Any] = {
             "version": VERSION,
             "write": write,
             "query": query,
@@ -80,6 +91,8 @@ class BulkClient:
             "messages": messages,
             "once": once,
         }
+        if created:
+            body["created"] = created
         answer = self._repeated(f"{self._subject}.COMMIT", json.dumps(body).encode())
         return not answer["duplicate"]
 

@@ -135,7 +135,8 @@ def _commit(
         return
     count = sum(part.messages for part in parts)
     with bulk_client(writing.origin, patient_s=COMMIT_S) as client:
-        client.commit(write, query, batch, [part.part for part in parts], count, once=once)
+        names = [part.part for part in parts]
+        client.commit(write, query, batch, names, count, once=once, created=writing.created)
 
 
 def _abort(writing: Writing, write: str) -> None:

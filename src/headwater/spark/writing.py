@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import uuid4
 
@@ -25,6 +25,7 @@ SINK_OPTIONS: Mapping[str, str] = {
     "mode": "engine (a batch as one change), publish (message by message), or auto: what the server can",
     "queryId": "for write: who writes; each batchId of a query is stored once",
     "batchId": "for write: the number of the batch, not smaller than those before",
+    "streamCreated": "when the stream was created, as its info says; a re-created one is refused",
 }
 IGNORED = ("checkpointlocation", "path", "outputmode", "queryname")
 """Spark's own options of a streaming query."""
@@ -49,6 +50,8 @@ class Writing:
     batch: int
     job: str
     """A random name for this write."""
+    created: str = ""
+    """When the stream was created; empty if the option is not given."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Writing:
@@ -64,7 +67,8 @@ class Writing:
             raise SettingsError(f"option batchId must be a number, not {batch!r}")
         if options.get("batchId") and not query:
             raise SettingsError("option batchId needs a queryId")
-        return cls(_origin(options), SinkMode(mode), query, int(batch), uuid4().hex)
+        created = options.get("streamCreated") or ""
+        return cls(_origin(options), SinkMode(mode), query, int(batch), uuid4().hex, created)
 
     def settled(self) -> Writing:
         """Return the write with the mode that the server can; raise if there is no such stream."""
@@ -73,7 +77,7 @@ class Writing:
         if self.mode is SinkMode.ENGINE and offer is None:
             raise SinkError("the server takes no bulk writes: it is not a Headwater engine, or an older one")
         mode = SinkMode.PUBLISH if offer is None or self.mode is SinkMode.PUBLISH else SinkMode.ENGINE
-        return Writing(self.origin, mode, self.query, self.batch, self.job)
+        return replace(self, mode=mode)
 
 
 def _origin(options: Mapping[str, str]) -> NatsOrigin:

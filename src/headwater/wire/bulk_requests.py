@@ -56,6 +56,8 @@ class BulkCommit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """How many messages the parts have in all."""
     once: bool = False
     """Whether the query has this one batch only."""
+    created: str = ""
+    """When the stream was created, as its info says: nothing is stored in a re-created one. Empty: any."""
 
 
 class BulkAbort(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -105,26 +105,32 @@ class PipelineQuery:
         self._started = time.monotonic()
         try:
             frame, _ = self._frames.build(self.pipeline)
-            self._prepare(frame)
-            self._query = self._begin(frame)
+            created = self._prepare(frame)
+            self._query = self._begin(frame, created)
         except Exception as error:
             self._fail(str(error) if isinstance(error, Error) else reason_of(error))
             return
         self._starts += 1
         logger.info("pipeline %s runs", self.pipeline.name, extra={"starts": self._starts})
 
-    def _prepare(self, frame: DataFrame) -> None:
-        """Raise if the checkpoint does not fit the target, or another process uses it."""
+    def _prepare(self, frame: DataFrame) -> str:
+        """Return when the target was created; raise if the checkpoint does not fit it, or is in use."""
         pipeline = self.pipeline
         created = str(stream_info(self._connection, pipeline.target).get("created", ""))
         with bulk_client(origin_of(self._connection, pipeline.target)) as client:
             last_stored = client.last_batch(pipeline.id)
         self._checkpoint.prepare(pipeline.id, created, last_stored)
         self._lock = locked(frame, self._checkpoint.path / "lock")
+        return created
 
-    def _begin(self, frame: DataFrame) -> Any:
+    def _begin(self, frame: DataFrame, created: str) -> Any:
         pipeline = self.pipeline
-        sink = {**self._connection, "stream": pipeline.target, "mode": "engine"}
+        sink = {
+            **self._connection,
+            "stream": pipeline.target,
+            "mode": "engine",
+            "streamCreated": created,
+        }
         writer = (
             frame.writeStream.outputMode(pipeline.output)
             .option("checkpointLocation", str(self._checkpoint.location))
